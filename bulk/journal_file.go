@@ -134,12 +134,16 @@ func (j *File) validSize(fileSize int64) (int64, error) {
 }
 
 // isTornBegin reports whether a file without a complete line is a journal whose first line was
-// truncated. Any other file is not a journal and must not be truncated.
+// truncated, or reads as zeros because only its length was written. Any other file is not a journal
+// and must not be truncated.
 func (j *File) isTornBegin(fileSize int64) bool {
 	prefix := []byte(`+{"step":"begin"`)
 	content := make([]byte, min(fileSize, 1<<10))
-	_, err := j.f.ReadAt(content, 0)
-	return err == nil && fileSize < 1<<10 && len(content) > 9 &&
+	if _, err := j.f.ReadAt(content, 0); err != nil || fileSize >= 1<<10 {
+		return false
+	}
+	isZero := len(bytes.Trim(content, "\x00")) == 0
+	return isZero || len(content) > 9 &&
 		bytes.HasPrefix(prefix, content[8:min(len(content), 8+len(prefix))]) && !bytes.ContainsRune(content, '\n')
 }
 

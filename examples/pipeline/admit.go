@@ -43,9 +43,20 @@ func (b *broker) admit(ctx context.Context) error {
 		if err := b.checkServers(ctx, info.Cluster, id); err != nil {
 			return notAdmitted{err}
 		}
+	} else if version := b.conn.ConnectedServerVersion(); cannotSync(version) {
+		b.log.Warn("the broker acknowledges events before they are on its disk, and no setting changes that: a power failure loses them; "+
+			"use nats-server 2.10 or later, with sync_interval: always", "version", version)
 	}
 	b.admitted.Store(&id)
 	return nil
+}
+
+// cannotSync reports whether a version of nats-server has no sync_interval: always, as those before
+// 2.10.
+func cannotSync(version string) bool {
+	var major, minor int
+	_, err := fmt.Sscanf(version, "%d.%d.", &major, &minor)
+	return err == nil && (major < 2 || major == 2 && minor < 10)
 }
 
 // notAdmitted is the reason why a broker that is available is not used. Its text has no password.

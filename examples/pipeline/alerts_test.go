@@ -62,6 +62,7 @@ var metricName = regexp.MustCompile(`\blabhealth_[a-z_]+`)
 
 // Every metric of the dashboard and of the alerts is a metric of a running program.
 func TestDashboard(t *testing.T) {
+	t.Parallel()
 	exists := map[string]bool{}
 	one, at, book := newPlace(t, false), newPlace(t, true), newOrderBook(t, 3)
 	all := launchWith(t, book.environment(), one.args("all", "-react", "transition")...)
@@ -145,6 +146,7 @@ func TestDashboard(t *testing.T) {
 
 // The commands of the page that ask the database are valid.
 func TestAlertsCommands(t *testing.T) {
+	t.Parallel()
 	at := newPlace(t, true)
 	commands := regexp.MustCompile(`(?m)^psql "\$POSTGRES" -c "(.*?)"`).FindAllStringSubmatch(readFile(t, "ALERTS.md"), -1)
 	if len(commands) < 10 {
@@ -305,6 +307,7 @@ func (h *history) alerts(t *testing.T, want ...string) {
 
 // The rules can be parsed, and nothing fires while all is well.
 func TestAlertsAreSilent(t *testing.T) {
+	t.Parallel()
 	if tool := promtool(t); tool != "" {
 		if out, err := exec.Command(tool, "check", "rules", "alerts.yml").CombinedOutput(); err != nil {
 			t.Errorf("%v\n%s", err, out)

@@ -191,8 +191,10 @@ func storedMarkers(t *testing.T, at *place, next int) map[int]string {
 // However the schema of wearable data changes, what was acknowledged is in the tables: among the
 // samples, the summaries or the dead letters.
 func TestNothingAcknowledgedIsLost(t *testing.T) {
+	t.Parallel()
 	for name, scaled := range map[string]bool{"SQLite": false, "PostgreSQL and NATS": true} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			at := newPlace(t, scaled)
 			p := ready(t, at.args("all")...)
 			client := newClient()

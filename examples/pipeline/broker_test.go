@@ -119,6 +119,7 @@ func testDuplicateKeepsItsTime(t *testing.T, at *place) {
 // A broker is killed and restarted before a delivery is repeated that it has: the delivery is
 // acknowledged only after the server that runs now has stored it.
 func TestDuplicateAfterRestart(t *testing.T) {
+	t.Parallel()
 	server := startServer(t, "")
 	at := newPlaceOn(t, server.address)
 	receivers := []*process{ready(t, at.args("receive")...), ready(t, at.args("receive")...)}
@@ -149,6 +150,7 @@ func TestDuplicateAfterRestart(t *testing.T) {
 
 // What a receiver says about the broker at its start, with and without the monitoring address.
 func TestMonitor(t *testing.T) {
+	t.Parallel()
 	t.Run("not given", func(t *testing.T) {
 		at := newPlace(t, true)
 		p := ready(t, at.args("receive")...)
@@ -176,6 +178,7 @@ func TestMonitor(t *testing.T) {
 		}
 		server := startServer(t, program)
 		at := newPlaceOn(t, server.address)
+		logs(t, ready(t, at.args("receive")...), "and no setting changes that: a power failure loses them; use nats-server 2.10 or later")
 		p := launch(t, at.args("receive", "-nats-monitor", server.monitor)...)
 		const reason = "acknowledges events before they are on its disk: it needs sync_interval: always, and nats-server 2.10 or later"
 		logs(t, p, reason)
@@ -183,6 +186,14 @@ func TestMonitor(t *testing.T) {
 		acknowledges(t, p, 503)
 		logs(t, p, `msg="a delivery was refused" delivery_id=msg_1 status=503 reason=failed cause="failed: -nats-monitor: `+strings.TrimPrefix(server.monitor, "http://")+" "+reason)
 	})
+}
+
+func TestCannotSync(t *testing.T) {
+	for version, want := range map[string]bool{"2.9.10": true, "2.9.25-RC.1": true, "1.4.1": true, "2.10.0": false, "2.15.2": false, "3.0.0": false, "": false, "unknown": false} {
+		if cannotSync(version) != want {
+			t.Errorf("%q: %v, want %v", version, !want, want)
+		}
+	}
 }
 
 // works checks that workers do not depend on what receivers check.
@@ -222,6 +233,7 @@ func acknowledges(t *testing.T, p *process, want int) {
 // The servers of a cluster all have to sync, and those that store the stream have to be among those
 // that were asked.
 func TestMonitoredServers(t *testing.T) {
+	t.Parallel()
 	serve := func(status int, content string) string {
 		s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			if r.URL.Path != "/varz" {
@@ -276,6 +288,7 @@ func TestMonitoredServers(t *testing.T) {
 // A stream from which events can disappear before they are applied is not used, and one that
 // prepare creates is.
 func TestUnsafeStream(t *testing.T) {
+	t.Parallel()
 	at := newPlace(t, true)
 	b := publisher(t, at)
 	stream, err := at.js.Stream(t.Context(), at.stream)
@@ -324,6 +337,7 @@ func TestUnsafeStream(t *testing.T) {
 
 // A receiver that finds a server without the setting after a reconnection stops acknowledging.
 func TestMonitorAfterReconnection(t *testing.T) {
+	t.Parallel()
 	always := true
 	var id string
 	monitor := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -38,6 +39,7 @@ import (
 //     has the orders of the service with their timelines, and there was a reaction to every
 //     transition, each with its own ID.
 func TestCrash(t *testing.T) {
+	t.Parallel()
 	samples, rounds := 10_000, 1
 	if long {
 		samples, rounds = 100_000, 5
@@ -47,6 +49,7 @@ func TestCrash(t *testing.T) {
 	}
 	for name, scaled := range map[string]bool{"SQLite": false, "PostgreSQL and NATS": true} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			for round := range rounds {
 				if !t.Run(fmt.Sprintf("round %d", round+1), func(t *testing.T) { crashRound(t, scaled, samples) }) {
 					return
@@ -162,11 +165,13 @@ func crashRound(t *testing.T, scaled bool, samples int) {
 	defer client.CloseIdleConnections()
 	var mu sync.Mutex
 	attempts, repeats := 0, 0
+	var acknowledged atomic.Int64
 	send := func(n int) {
 		tries, err := deliver(ctx, client, addresses, tr.messages[n])
 		if err != nil {
 			t.Errorf("delivery %d: %v", n, err)
 		}
+		acknowledged.Add(1)
 		mu.Lock()
 		defer mu.Unlock()
 		attempts += tries
@@ -213,6 +218,7 @@ func crashRound(t *testing.T, scaled bool, samples int) {
 	}()
 	kills, took := 0, time.Duration(0)
 	for left := 3; left > 0; { // kills after the last delivery, for what waits then
+		awaitDeliveries(ctx, sent, &acknowledged, rand.Int64N(10))
 		select {
 		case <-time.After(time.Duration(20+rand.IntN(200)) * time.Millisecond):
 			p := all[rand.IntN(len(all))]
@@ -243,6 +249,21 @@ func crashRound(t *testing.T, scaled bool, samples int) {
 	tr.check(t, at)
 	t.Logf("%d deliveries with %d samples in %.1f s, checked after %.1f s: %d attempts, %d repeated after they were acknowledged, %d kills",
 		len(tr.messages), samples, took.Seconds(), time.Since(began).Seconds(), attempts, repeats, kills)
+}
+
+// awaitDeliveries waits until n more deliveries are acknowledged, or all were sent. Without it, a
+// program that is slow, as with the race detector on a busy machine, would be killed again and
+// again before its first acknowledgment.
+func awaitDeliveries(ctx context.Context, sent <-chan struct{}, acknowledged *atomic.Int64, n int64) {
+	for least := acknowledged.Load() + n; acknowledged.Load() < least; {
+		select {
+		case <-time.After(5 * time.Millisecond):
+		case <-sent:
+			return
+		case <-ctx.Done():
+			return
+		}
+	}
 }
 
 // check compares what the database holds with what it should.

@@ -353,6 +353,7 @@ func killBroker(t *testing.T, server *serverProcess) {
 
 // Deliveries are taken before the database is there, and applied when it is.
 func TestDatabaseComesLater(t *testing.T) {
+	t.Parallel()
 	at := newPlace(t, true)
 	r := newRoad(t, hostOf(t, at.postgres))
 	at.postgres = r.through(t, at.postgres)
@@ -375,6 +376,7 @@ func TestDatabaseComesLater(t *testing.T) {
 
 // A receiver can start before its broker.
 func TestBrokerComesLater(t *testing.T) {
+	t.Parallel()
 	at := newPlace(t, true)
 	r := newRoad(t, hostOf(t, at.nats))
 	at.nats = r.through(t, at.nats)
@@ -473,8 +475,10 @@ func TestInboxLocked(t *testing.T) {
 
 // What can never be applied becomes a dead letter, and the rest is applied.
 func TestPoison(t *testing.T) {
+	t.Parallel()
 	for name, scaled := range map[string]bool{"SQLite": false, "PostgreSQL and NATS": true} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			at := newPlace(t, scaled)
 			p := ready(t, at.args("all")...)
 			client := newClient()
@@ -525,6 +529,7 @@ func TestPoison(t *testing.T) {
 // A statement timeout, here while waiting for a lock, does not make the event a dead letter. It is
 // attempted again, and the others go on.
 func TestStatementTimeout(t *testing.T) {
+	t.Parallel()
 	at := newPlace(t, true)
 	at.postgres += "&statement_timeout=200"
 	receiver := ready(t, at.args("receive")...)
@@ -572,6 +577,7 @@ func TestStatementTimeout(t *testing.T) {
 // Many large events are applied in several transactions, each with its own time: together they
 // could take longer than -ack-wait.
 func TestLargeEvents(t *testing.T) {
+	t.Parallel()
 	at := newPlace(t, true)
 	at.ackWait = "30s" // the default: a busy machine has time for each transaction
 	client := newClient()
@@ -605,8 +611,10 @@ func TestLargeEvents(t *testing.T) {
 
 // Requeued dead letters are applied by the workers of the inbox, in both forms.
 func TestRequeue(t *testing.T) {
+	t.Parallel()
 	for name, scaled := range map[string]bool{"SQLite": false, "PostgreSQL and NATS": true} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			at := newPlace(t, scaled)
 			ready(t, at.args("all")...)
 			raw := webhooks.RawDelivery{ID: "msg_1", Body: batch(uuid.New(), []int{1}, func(int) float64 { return 5 }), ReceivedAt: day}
@@ -629,8 +637,10 @@ func TestRequeue(t *testing.T) {
 // A shutdown under load rejects no delivery that it can process, finishes the current batches, and
 // leaves no events to be repeated.
 func TestShutdown(t *testing.T) {
+	t.Parallel()
 	for name, scaled := range map[string]bool{"SQLite": false, "PostgreSQL and NATS": true} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			at := newPlace(t, scaled)
 			address := freePort(t)
 			launched := []*process{ready(t, at.args("all", "-addr", address)...)}
@@ -730,6 +740,7 @@ func testMetrics(t *testing.T, at *place) {
 // What a receiver received whose clock is an hour behind counts as an hour old: it does not replace
 // newer versions.
 func TestClockBehind(t *testing.T) {
+	t.Parallel()
 	at := newPlace(t, true)
 	ready(t, at.args("all")...)
 	user := uuid.New()
@@ -757,6 +768,7 @@ func TestClockBehind(t *testing.T) {
 
 // A body that is larger than a message of the broker is applied too.
 func TestLargeBody(t *testing.T) {
+	t.Parallel()
 	at := newPlace(t, true)
 	p := ready(t, at.args("all")...)
 	client := newClient()
@@ -873,8 +885,10 @@ func TestDemo(t *testing.T) {
 // After a change of what the service sends, each sample is stored or in a dead letter: 10
 // deliveries of 100 samples whose times cannot be read, and 10 of which half can.
 func TestDriftIsKept(t *testing.T) {
+	t.Parallel()
 	for name, scaled := range map[string]bool{"SQLite": false, "PostgreSQL and NATS": true} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			at := newPlace(t, scaled)
 			p := ready(t, at.args("all")...)
 			client := newClient()
@@ -930,8 +944,10 @@ func TestDriftIsKept(t *testing.T) {
 
 // Dead letters are requeued by their reason, while the program runs, and applied.
 func TestRequeueRole(t *testing.T) {
+	t.Parallel()
 	for name, scaled := range map[string]bool{"SQLite": false, "PostgreSQL and NATS": true} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			at := newPlace(t, scaled)
 			ready(t, at.args("all")...)
 			for id, problem := range map[string]error{"msg_1": webhooks.ErrUnreadable, "msg_2": webhooks.ErrNoUser} {
@@ -958,8 +974,10 @@ func TestRequeueRole(t *testing.T) {
 
 // Samples that are older than -keep are deleted.
 func TestKeep(t *testing.T) {
+	t.Parallel()
 	for name, scaled := range map[string]bool{"SQLite": false, "PostgreSQL and NATS": true} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			at := newPlace(t, scaled)
 			if err := at.store.Maintain(t.Context()); err != nil { // makes the partition of the old sample
 				t.Fatal(err)

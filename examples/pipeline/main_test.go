@@ -103,6 +103,7 @@ func launchWith(t testing.TB, environment []string, args ...string) *process {
 	p.start(t)
 	t.Cleanup(func() {
 		p.kill()
+		p.checkRaces(t)
 		if t.Failed() {
 			t.Logf("%s:\n%s", strings.Join(args, " "), tail(p.log.String()))
 		}
@@ -118,6 +119,7 @@ func (p *process) start(t testing.TB) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	p.checkRaces(t)
 	p.log = &log{line: make(chan struct{}, 1)}
 	p.cmd = exec.Command(binary, p.args...)
 	p.cmd.Env = append(os.Environ(), programVariable+"=yes", "LABHEALTH_WEBHOOK_SECRET="+testSecret, "LABHEALTH_API_KEY=", "LABHEALTH_BASE_URL=")
@@ -143,6 +145,18 @@ func (p *process) start(t testing.TB) {
 		case <-time.After(time.Minute):
 			t.Fatalf("the program does not start:\n%s", p.log)
 		}
+	}
+}
+
+// checkRaces fails if the process has reported a data race before it was killed: with -race the
+// tests run it with the detector too.
+func (p *process) checkRaces(t testing.TB) {
+	t.Helper()
+	if p.log == nil {
+		return
+	}
+	if _, report, found := strings.Cut(p.log.String(), "WARNING: DATA RACE"); found {
+		t.Errorf("%s: data race:%s", strings.Join(p.args, " "), report[:min(len(report), 5000)])
 	}
 }
 

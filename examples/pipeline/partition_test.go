@@ -49,6 +49,7 @@ func TestFilter(t *testing.T) {
 // A worker for one part of the users leaves the rest to others. One whose partition overlaps those
 // of others waits, and says so, until the stream is partitioned for it.
 func TestPartition(t *testing.T) {
+	t.Parallel()
 	at := newPlace(t, true)
 	receiver := ready(t, at.args("receive")...)
 	client := newClient()

@@ -169,6 +169,7 @@ func (g *guide) killed(t *testing.T, command string, kills int) {
 // database, by the commands of docs/scaling.md, while deliveries arrive and workers and the mover
 // are killed. Nothing is lost, and nothing is in two places.
 func TestReshape(t *testing.T) {
+	t.Parallel()
 	at := newPlace(t, true)
 	other := at.another(t)
 	book := newOrderBook(t, 40)
@@ -342,6 +343,7 @@ func (l *load) checkSpread(t *testing.T, stores ...*sqlstore.Store) {
 
 // A user that grows out of SQLite moves to PostgreSQL with everything.
 func TestMoveFromSQLite(t *testing.T) {
+	t.Parallel()
 	at, to := newPlace(t, false), newPlace(t, true)
 	p := ready(t, at.args("all")...)
 	l := startLoad(t, p.events)

@@ -112,6 +112,7 @@ func brokers(t testing.TB) map[string]string {
 
 // onBrokers runs a test on each of them.
 func onBrokers(t *testing.T, test func(t *testing.T, at *place)) {
+	t.Parallel()
 	for name, address := range brokers(t) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -126,6 +127,7 @@ type serverProcess struct {
 	args    []string
 	address string // of the client port
 	monitor string
+	dir     string // for its files
 	cmd     *exec.Cmd
 }
 
@@ -140,7 +142,7 @@ func startServer(t testing.TB, program string) *serverProcess {
 func startServerWith(t testing.TB, program, more string) *serverProcess {
 	t.Helper()
 	client, monitor, dir := freePort(t), freePort(t), t.TempDir()
-	s := &serverProcess{program: program, address: "nats://" + client, monitor: "http://" + monitor}
+	s := &serverProcess{program: program, address: "nats://" + client, monitor: "http://" + monitor, dir: dir}
 	if program == "" {
 		file := configure(t, dir, client, monitor)
 		s.args = []string{"-c", file}

@@ -4,6 +4,7 @@ package main
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
 	"maps"
@@ -34,7 +35,10 @@ import (
 // until LABHEALTH_SOAK is over, including the measurement; the check at the end takes minutes more.
 // It kills a process every 30 s. With LABHEALTH_SOAK_OWN=1 it starts a broker and a PostgreSQL of
 // its own, and kills these too. On the way it divides the users into two partitions, makes a
-// partition of the samples and drops it, and moves half of the users to another database.
+// partition of the samples and drops it, and moves half of the users to another database. Orders
+// change meanwhile, some of their events are never delivered, and the program reacts to them. A
+// process of each kind is never killed: its goroutines, descriptors and memory must not grow, nor
+// the folder of the broker, nor the tables of what waits.
 //
 // At the end, both databases together have exactly the latest version of each sample of each
 // acknowledged delivery. The reference is computed: every user gets deliveries one after the other,
@@ -58,11 +62,17 @@ func TestSoak(t *testing.T) {
 	s.send()
 	stopWatching := s.watch(t)
 	s.measure(t, percent)
+	stopSampling := s.watchResources(t)
+	stopChanging := s.orders.change(t, max(length/3600, 100*time.Millisecond))
 	s.disturb(t)
+	stopChanging()
+	stopSampling()
 	s.stopSending(t)
 	s.drain(t)
 	stopWatching()
 	s.check(t)
+	s.orders.check(t, s)
+	s.gauges.check(t, length)
 	s.summarize(t)
 	if t.Failed() {
 		t.Logf("what happened:\n%s", strings.Join(s.events, "\n"))
@@ -125,7 +135,13 @@ type soak struct {
 
 	addresses []string
 	victims   map[string]victim
-	own       bool // the broker and PostgreSQL are killed too
+	own       bool   // the broker and PostgreSQL are killed too
+	brokerDir string // if the broker is killed too
+
+	orders   *soakOrders
+	gauges   gauges
+	steadyMu sync.Mutex
+	steady   map[string]*process // are never killed, so that a leak shows
 
 	stop     context.CancelFunc // of sending
 	sending  context.Context
@@ -147,19 +163,19 @@ type soak struct {
 }
 
 func newSoak(t *testing.T, length time.Duration) *soak {
-	s := &soak{length: length, start: time.Now(), victims: map[string]victim{}, kills: map[string]int{}, client: newClient()}
+	s := &soak{length: length, start: time.Now(), victims: map[string]victim{}, steady: map[string]*process{}, kills: map[string]int{}, client: newClient()}
 	t.Cleanup(s.client.CloseIdleConnections)
 	s.own = os.Getenv("LABHEALTH_SOAK_OWN") != ""
 	if s.own {
 		postgres, broker := postgrestest.New(t), startServer(t, "")
 		s.victims["PostgreSQL"], s.victims["broker"] = postgresVictim{postgres}, broker
 		t.Setenv("LABHEALTH_TEST_POSTGRES", postgres.URL)
-		s.at = newPlaceOn(t, broker.address)
+		s.at, s.brokerDir = newPlaceOn(t, broker.address), broker.dir
 	} else {
 		s.at = newPlace(t, true)
 	}
 	s.at.ackWait = "10s"
-	s.other = s.at.another(t)
+	s.other, s.orders = s.at.another(t), newSoakOrders(t)
 	for n := range soakUsers {
 		s.lanes = append(s.lanes, &lane{user: uuid.New(), length: []int{2, 20, 100}[n%3]})
 	}
@@ -173,16 +189,33 @@ func (s *soak) note(format string, args ...any) {
 	s.events = append(s.events, time.Now().Format("15:04:05.000 ")+fmt.Sprintf(format, args...))
 }
 
-// startProcesses starts two receivers and two workers for all users.
+// startProcesses starts two receivers and two workers for all users, and a receiver and a
+// reconciler that are never killed.
 func (s *soak) startProcesses(t *testing.T) {
 	for _, name := range []string{"receiver 1", "receiver 2"} {
 		address := freePort(t)
 		s.addresses = append(s.addresses, address)
 		s.victims[name] = launch(t, s.at.args("receive", "-addr", address)...)
 	}
-	s.victims["worker 1"] = launch(t, s.at.args("work")...)
-	s.victims["worker 2"] = launch(t, s.at.args("work")...)
+	s.victims["worker 1"] = launch(t, s.at.args("work", s.orders.arguments()...)...)
+	s.victims["worker 2"] = launch(t, s.at.args("work", s.orders.arguments()...)...)
+	receiver := launch(t, s.at.args("receive")...)
+	s.addresses = append(s.addresses, receiver.events)
+	s.replace(t, "receiver 3"+steadily, receiver)
+	s.replace(t, "reconciler 0-127"+steadily, s.reconciler(s.at.postgres, "0-127")(t))
+	s.orders.deliverTo(t, receiver.events)
 }
+
+// reconciler starts a process that reads from the service what was never delivered.
+func (s *soak) reconciler(postgres, partition string) func(*testing.T) victim {
+	return func(t *testing.T) victim {
+		return launchWith(t, s.orders.book.environment(), append([]string{"-role", "reconcile", "-postgres", postgres, "-partition", partition,
+			"-admin", "127.0.0.1:0", "-rate", "50", "-reconcile-every", "5s", "-walk-every", max(s.length/12, 5*time.Second).String()}, s.orders.arguments()...)...)
+	}
+}
+
+// databases returns both databases.
+func (s *soak) databases() []*sql.DB { return []*sql.DB{s.at.db, s.other.db} }
 
 // send starts the senders.
 func (s *soak) send() {
@@ -407,10 +440,19 @@ func (s *soak) killOne(t *testing.T) {
 	s.note("%s was started", name)
 }
 
+// steadily is the end of the names of processes that are never killed.
+const steadily = ", never killed"
+
 // replace adds a process.
 func (s *soak) replace(t *testing.T, name string, v victim) {
 	t.Helper()
-	s.victims[name] = v
+	if strings.HasSuffix(name, steadily) {
+		s.steadyMu.Lock()
+		defer s.steadyMu.Unlock()
+		s.steady[name] = v.(*process)
+	} else {
+		s.victims[name] = v
+	}
 	s.note("%s was started", name)
 }
 
@@ -453,15 +495,16 @@ type soakStep struct {
 func (s *soak) steps() []soakStep {
 	worker := func(postgres, partition string) func(*testing.T) victim {
 		return func(t *testing.T) victim {
-			return launch(t, "-role", "work", "-nats", s.at.nats, "-postgres", postgres, "-partition", partition,
-				"-admin", "127.0.0.1:0", "-stream", s.at.stream, "-ack-wait", s.at.ackWait)
+			return launch(t, append([]string{"-role", "work", "-nats", s.at.nats, "-postgres", postgres, "-partition", partition,
+				"-admin", "127.0.0.1:0", "-stream", s.at.stream, "-ack-wait", s.at.ackWait}, s.orders.arguments()...)...)
 		}
 	}
 	return []soakStep{
 		{name: "deliver expired samples", share: 0, run: s.deliverExpired},
 		{
 			name: "divide the users into two partitions", share: 0.12, after: []string{"worker 1", "worker 2"},
-			before: map[string]func(*testing.T) victim{"worker 0-127": worker(s.at.postgres, "0-127"), "worker 128-255": worker(s.at.postgres, "128-255")},
+			before: map[string]func(*testing.T) victim{"worker 0-127": worker(s.at.postgres, "0-127"), "worker 128-255": worker(s.at.postgres, "128-255"),
+				"worker 0-127" + steadily: worker(s.at.postgres, "0-127")},
 			run: func(*testing.T) error {
 				return s.again("-role", "repartition", "-nats", s.at.nats, "-partition", "0-127,128-255")
 			},
@@ -469,12 +512,16 @@ func (s *soak) steps() []soakStep {
 		{name: "make a partition of the samples", share: 0.25, run: s.makePartition},
 		{
 			name: "apply half of the users to another database", share: 0.4, after: []string{"worker 128-255"},
-			before: map[string]func(*testing.T) victim{"worker 128-255 elsewhere": worker(s.other.postgres, "128-255")},
-			run:    func(*testing.T) error { return nil },
+			before: map[string]func(*testing.T) victim{"worker 128-255 elsewhere": worker(s.other.postgres, "128-255"),
+				"worker 128-255 elsewhere" + steadily: worker(s.other.postgres, "128-255")},
+			run: func(*testing.T) error { return nil },
 		},
 		{name: "copy them", share: 0.45, run: s.transfer("copy")},
 		{name: "move them", share: 0.5, run: s.transfer("move")},
-		{name: "drop a partition of the samples", share: 0.75, run: s.dropPartition},
+		{
+			name: "drop a partition of the samples", share: 0.75, run: s.dropPartition,
+			before: map[string]func(*testing.T) victim{"reconciler 128-255": s.reconciler(s.other.postgres, "128-255")},
+		},
 	}
 }
 
@@ -596,6 +643,9 @@ func clock(nanoseconds int64) string { return time.Unix(0, nanoseconds).Format("
 func (s *soak) summarize(t *testing.T) {
 	for _, v := range s.victims {
 		s.collect(v)
+	}
+	for _, p := range s.steady {
+		s.collect(p)
 	}
 	var memory runtime.MemStats
 	runtime.GC()

@@ -12,6 +12,7 @@ import (
 
 // -role repartition creates no stream: the name may be wrong.
 func TestRepartitionWithoutStream(t *testing.T) {
+	t.Parallel()
 	at := newPlace(t, true)
 	cmd, out := at.command("-role", "repartition", "-nats", at.nats, "-partition", "0-127,128-255")
 	err := cmd.Run()
@@ -97,6 +98,7 @@ func testStreamLost(t *testing.T, at *place) {
 // A stream without a limit is full when the account is, and a receiver also sees the limit of the
 // server.
 func TestStorageLimits(t *testing.T) {
+	t.Parallel()
 	server := startServerWith(t, "", `
 accounts { LIMITED { jetstream { max_file: 100000 }, users: [{ user: pipeline, password: invented }] } }
 no_auth_user: pipeline
@@ -128,6 +130,7 @@ no_auth_user: pipeline
 // Events of a partition without a worker are reported, although others are applied: if it has lost
 // its worker, and if it never had one.
 func TestPartitionWithoutWorker(t *testing.T) {
+	t.Parallel()
 	at := newPlace(t, true)
 	receiver, low, high := ready(t, at.args("receive")...), ready(t, at.args("work", "-partition", "0-127")...), ready(t, at.args("work", "-partition", "128-255")...)
 	wait(t, time.Minute, "its consumer", func() bool {
@@ -164,6 +167,7 @@ func TestPartitionWithoutWorker(t *testing.T) {
 
 // A worker says if its database acknowledges what is not on its disk.
 func TestUnsafeCommits(t *testing.T) {
+	t.Parallel()
 	at := newPlace(t, true)
 	safe := ready(t, at.args("work")...)
 	at.postgres += "&synchronous_commit=off"

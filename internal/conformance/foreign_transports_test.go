@@ -467,3 +467,35 @@ func TestForeignTLS(t *testing.T) {
 		}
 	}
 }
+
+// A transport that fails over to another host, without TLS, is stopped before it sends the key there,
+// even if both hosts are behind the same proxy and nothing was sent to the first one.
+func TestFailoverBehindProxy(t *testing.T) {
+	keys := make(chan string, 10)
+	proxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if key := r.Header.Get("X-Service-Api-Key"); key != "" {
+			keys <- key
+		}
+		w.WriteHeader(http.StatusBadGateway)
+	}))
+	defer proxy.Close()
+	inner := &http.Transport{Proxy: proxyAt(proxy.URL)}
+	defer inner.CloseIdleConnections()
+	failover := roundTripper(func(r *http.Request) (*http.Response, error) {
+		if resp, err := inner.RoundTrip(r.Clone(r.Context())); err == nil {
+			return resp, nil
+		}
+		r = r.Clone(r.Context())
+		r.URL.Scheme, r.URL.Host, r.Host = "http", "other.example.com", ""
+		return inner.RoundTrip(r)
+	})
+	client := faultClient(t, "https://service.example.com", failover)
+	for _, call := range faultCalls {
+		if err := call.do(t, client); err == nil {
+			t.Errorf("%s: no error", call.method)
+		}
+	}
+	if len(keys) > 0 {
+		t.Errorf("the key was sent to the other host %d times", len(keys))
+	}
+}

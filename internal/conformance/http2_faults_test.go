@@ -1,6 +1,7 @@
 package conformance
 
 import (
+	"bytes"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -9,6 +10,7 @@ import (
 	"net/http"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/labhealth/labhealth-go"
@@ -69,35 +71,47 @@ func startH2(t testing.TB, greet func(h2Stream), act func(n int64, s h2Stream)) 
 	s := &h2Server{}
 	l := acceptAll(t, func(c net.Conn) {
 		s.conns.Add(1)
-		if _, err := io.ReadFull(c, make([]byte, len("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"))); err != nil {
-			return
-		}
-		out := h2Stream{c, 0}
-		out.frame(h2Settings, 0, 0)
-		greet(out)
-		for {
-			var head [9]byte
-			if _, err := io.ReadFull(c, head[:]); err != nil {
-				return
-			}
-			first := binary.BigEndian.Uint32(head[:4])
-			payload := make([]byte, first>>8)
-			if _, err := io.ReadFull(c, payload); err != nil {
-				return
-			}
-			kind, flags, id := byte(first), head[4], binary.BigEndian.Uint32(head[5:])
-			switch {
-			case kind == h2Settings && flags&h2Ack == 0:
-				out.frame(h2Settings, h2Ack, 0)
-			case kind == h2Ping && flags&h2Ack == 0:
-				out.frame(h2Ping, h2Ack, 0, payload...)
-			case (kind == h2Headers || kind == h2Data) && flags&h2EndStream != 0:
+		readH2(c, func() {
+			h2Stream{c, 0}.frame(h2Settings, 0, 0)
+			greet(h2Stream{c, 0})
+		}, func(kind, flags byte, id uint32) {
+			if (kind == h2Headers || kind == h2Data) && flags&h2EndStream != 0 {
 				act(s.commits.Add(1), h2Stream{c, id})
 			}
-		}
+		})
 	})
 	s.url = "http://" + l.Addr().String()
 	return s
+}
+
+// readH2 reads the frames of a client. It calls greet after the preface, which must send settings,
+// and on for each frame other than those that it acknowledges.
+func readH2(c io.ReadWriter, greet func(), on func(kind, flags byte, id uint32)) {
+	if _, err := io.ReadFull(c, make([]byte, len("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"))); err != nil {
+		return
+	}
+	out := h2Stream{c, 0}
+	greet()
+	for {
+		var head [9]byte
+		if _, err := io.ReadFull(c, head[:]); err != nil {
+			return
+		}
+		first := binary.BigEndian.Uint32(head[:4])
+		payload := make([]byte, first>>8)
+		if _, err := io.ReadFull(c, payload); err != nil {
+			return
+		}
+		kind, flags, id := byte(first), head[4], binary.BigEndian.Uint32(head[5:])
+		switch {
+		case kind == h2Settings && flags&h2Ack == 0:
+			out.frame(h2Settings, h2Ack, 0)
+		case kind == h2Ping && flags&h2Ack == 0:
+			out.frame(h2Ping, h2Ack, 0, payload...)
+		default:
+			on(kind, flags, id)
+		}
+	}
 }
 
 // h2Transport speaks HTTP/2 without TLS.
@@ -214,6 +228,79 @@ func TestImmediateGoAway(t *testing.T) {
 			if commits > 9 || (commits > 1 && call.method != "GET") || (commits > 0 && outcome == notSent) || outcome == applied || srv.conns.Load() > 12 {
 				t.Error("that is too much")
 			}
+		}
+	}
+}
+
+// earlyResponse is a server that takes no body of a request, and starts a response that it does not
+// end.
+type earlyResponse struct {
+	net.Conn
+	frames         chan []byte // to be written, so that reading never waits for the client
+	encoding, body string
+}
+
+func (s *earlyResponse) Write(p []byte) (int, error) {
+	s.frames <- bytes.Clone(p)
+	return len(p), nil
+}
+
+func (s *earlyResponse) serve() {
+	go func() {
+		for frame := range s.frames {
+			s.Conn.Write(frame)
+		}
+	}()
+	defer close(s.frames)
+	warm := false
+	readH2(s, func() {
+		h2Stream{s, 0}.frame(h2Settings, 0, 0, 0, 4 /* SETTINGS_INITIAL_WINDOW_SIZE */, 0, 0, 0, 0)
+	}, func(kind, _ byte, id uint32) {
+		switch stream := (h2Stream{s, id}); {
+		case kind != h2Headers:
+		case !warm: // the client has the settings when it has the response
+			warm = true
+			stream.respond(faultResponse)
+		default:
+			header := []byte{0x88 /* :status 200 */, 0x0f, 0x10 /* content-type */, byte(len("application/json"))}
+			header = append(header, "application/json"...)
+			if s.encoding != "" {
+				header = append(header, 0x0f, 0x0b /* content-encoding */, byte(len(s.encoding)))
+				header = append(header, s.encoding...)
+			}
+			stream.frame(h2Headers, h2EndHeaders, id, header...)
+			stream.frame(h2Data, 0, id, []byte(s.body)...)
+		}
+	})
+}
+
+// A call ends with its deadline if the response has started, and the server neither ends it nor
+// takes the body of the request. net/http waits for the latter without a limit.
+func TestEarlyResponseStalls(t *testing.T) {
+	for _, row := range []struct{ name, encoding, body string }{
+		{"no body", "", ""}, {"half a body", "", faultResponse[:20]}, {"no compressed body", "gzip", ""},
+	} {
+		for _, call := range faultCalls {
+			t.Run(row.name+"/"+call.method, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					transport := h2Transport(t)
+					transport.DialContext = func(context.Context, string, string) (net.Conn, error) {
+						client, server := net.Pipe()
+						t.Cleanup(func() { server.Close() })
+						s := &earlyResponse{server, make(chan []byte, 100), row.encoding, row.body}
+						go s.serve()
+						return client, nil
+					}
+					client := faultClient(t, "http://127.0.0.1", transport)
+					if err := client.Do(t.Context(), http.MethodGet, warmPath, nil, nil); err != nil {
+						t.Fatal(err)
+					}
+					err := call.do(t, client)
+					if labhealth.OutcomeOf(err) == notSent || labhealth.OutcomeOf(err) == rejected || !errors.Is(err, context.DeadlineExceeded) {
+						t.Errorf("%v: %v", labhealth.OutcomeOf(err), err)
+					}
+				})
+			})
 		}
 	}
 }

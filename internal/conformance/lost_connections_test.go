@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"sync/atomic"
+	"syscall"
 	"testing"
 
 	"github.com/labhealth/labhealth-go"
@@ -141,5 +142,41 @@ func TestReusedConnectionDies(t *testing.T) {
 			}
 		}
 		t.Logf("%s: %v", call.method, seen)
+	}
+}
+
+// A read that the service has processed is not reported as not sent, even if its last attempt was
+// not: after a truncated response, and after a redirect.
+func TestProcessedReadIsSent(t *testing.T) {
+	for _, row := range []struct {
+		name   string
+		inject func(exchange) bool
+		want   labhealth.Outcome
+	}{
+		{"truncated", func(x exchange) bool {
+			x.Header().Set("Content-Type", "application/json")
+			io.WriteString(x, faultResponse[:50])
+			http.NewResponseController(x.ResponseWriter).Flush()
+			panic(http.ErrAbortHandler)
+		}, applied},
+		{"redirect", func(x exchange) bool {
+			x.Header().Set("Connection", "close")
+			return respond(302, "", "Location", "/elsewhere")(x)
+		}, unknown},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			srv := startFaults(t, false, -1, row.inject)
+			dials := 0
+			transport := &http.Transport{DialContext: func(ctx context.Context, network, addr string) (net.Conn, error) {
+				if dials++; dials > 1 {
+					return nil, &net.OpError{Op: "dial", Err: syscall.ECONNREFUSED}
+				}
+				return (&net.Dialer{}).DialContext(ctx, network, addr)
+			}}
+			_, err := faultClient(t, srv.URL, transport).Orders.Get(t.Context(), orderID)
+			if got := labhealth.OutcomeOf(err); got != row.want {
+				t.Errorf("%v, want %v: %v", got, row.want, err)
+			}
+		})
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"reflect"
 	"strconv"
+	"sync"
 	"time"
 
 	"github.com/google/uuid"
@@ -11,20 +12,19 @@ import (
 
 // binder decodes the next value into a place of the type that it was made for. The place is zero.
 type binder struct {
-	how  how
-	want string // the type that a value must have
-	plan *plan  // of a struct
-	elem *binder
+	how    how
+	plan   *plan // of a struct
+	elem   *binder
+	memory *memory               // of what a pointer points to, and of short lists of strings
+	custom func(*decoder, place) // decodes what no other method does
+	size   uintptr               // of a value
 	variable
-	size   uintptr // of a value
-	memory *memory // of what a pointer points to, and of short lists of strings
+	want string // the type that a value must have
 
 	// Of a list.
 	id     int     // index in decoder.slabs, where the length of the list before is
 	charge uintptr // what an element takes
 	alike  int     // after how many elements the rest of the document may be expected to be like them
-
-	custom func(*decoder, place) // decodes what no other method does
 }
 
 // how says which method decodes a value.
@@ -62,17 +62,20 @@ var (
 		reflect.String: {how: asString, want: "string"}, reflect.Bool: {how: asBool, want: "boolean"},
 		reflect.Int64: {how: asInt64, want: "integer"}, reflect.Float64: {how: asFloat64, want: "number"},
 	}
+	scalarBinders sync.Map // reflect.Type → *binder
 )
 
 // binderOf returns the binder of t. It does not support types that contain themselves.
 func binderOf(t reflect.Type) *binder {
+	if b, ok := scalarBinders.Load(t); ok {
+		return b.(*binder)
+	}
 	b := &binder{variable: variableOf(t), size: t.Size()}
 	scalar, isScalar := scalarTypes[t]
 	parse, isText := parsers[t]
 	switch {
 	case isScalar:
-		b.how, b.want = scalar.how, scalar.want
-		return b
+		return b.scalar(t, scalar)
 	case t == rawType:
 		b.custom = bindRaw
 		return b
@@ -105,11 +108,17 @@ func (b *binder) ofKind(t reflect.Type) *binder {
 	if !ok {
 		panic("jsonread: no binder for " + t.String())
 	}
-	b.how, b.want = scalar.how, scalar.want
-	if b.how == asString && t.PkgPath() != "" {
-		b.how = asEnum
+	if scalar.how == asString && t.PkgPath() != "" {
+		scalar.how = asEnum
 	}
-	return b
+	return b.scalar(t, scalar)
+}
+
+// scalar completes the binder of a scalar type, which all its values share.
+func (b *binder) scalar(t reflect.Type, as binder) *binder {
+	b.how, b.want = as.how, as.want
+	shared, _ := scalarBinders.LoadOrStore(t, b)
+	return shared.(*binder)
 }
 
 // ignoresNull reports whether null leaves the value zero, and nothing else.

@@ -3,6 +3,7 @@ package jsonread
 import (
 	"encoding/json"
 	"fmt"
+	"math/rand/v2"
 	"reflect"
 	"slices"
 	"strings"
@@ -408,6 +409,47 @@ func TestParseTime(t *testing.T) {
 	} {
 		if got, ok := ParseTime([]byte(text)); ok {
 			t.Errorf("%s: read as %v", text, got)
+		}
+	}
+}
+
+// The Unix time of a date is that of package time, also around leap days and in the first year.
+func TestMidnight(t *testing.T) {
+	for day := time.Date(0, 1, 1, 0, 0, 0, 0, time.UTC); day.Year() < 10000; day = day.AddDate(0, 0, 1) {
+		if got := midnight(day.Date()); got != day.Unix() {
+			t.Fatalf("%s: %d, want %d", day.Format(time.DateOnly), got, day.Unix())
+		}
+	}
+}
+
+// Names are found whatever their length and order are, also near the end of the document.
+func TestFieldNames(t *testing.T) {
+	type names struct {
+		A    string `json:"a"`
+		Six  string `json:"a_name"`
+		Most string `json:"name_of_21_characters"`
+		One  string `json:"name_of_22_characters_1"`
+		Two  string `json:"name_of_22_characters_2"`
+		Long string `json:"name_of_22_characters_and_more"`
+	}
+	list := []string{"a", "a_name", "name_of_21_characters", "name_of_22_characters_1", "name_of_22_characters_2", "name_of_22_characters_and_more"}
+	for seed := range uint64(500) {
+		random := rand.New(rand.NewPCG(seed, 0))
+		var fields []string
+		for _, i := range random.Perm(len(list))[:random.IntN(len(list)+1)] {
+			name := list[i]
+			if random.IntN(4) == 0 {
+				name = name[:len(name)-1] + "x" // unknown
+			}
+			fields = append(fields, fmt.Sprintf(`"%s"%s:%[2]s"%d"`, name, strings.Repeat(" ", random.IntN(2)), i))
+		}
+		text := "{" + strings.Join(fields, ",") + "}"
+		var got, want names
+		if err := json.Unmarshal([]byte(text), &want); err != nil {
+			t.Fatal(err)
+		}
+		if err := Unmarshal([]byte(text), &got); err != nil || got != want {
+			t.Errorf("%s: %+v, %v", text, got, err)
 		}
 	}
 }

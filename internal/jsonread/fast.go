@@ -363,17 +363,32 @@ type fieldName struct {
 func NewFieldNames(names ...string) FieldNames {
 	list := make(FieldNames, len(names))
 	for n, name := range names {
-		f := &list[n]
-		f.quoted = `"` + name + `":`
-		var bytes, mask [24]byte
-		for i := range f.quoted {
-			bytes[i], mask[i] = f.quoted[i], 0xff
-		}
-		for i := range f.bytes {
-			f.bytes[i], f.mask[i] = binary.LittleEndian.Uint64(bytes[8*i:]), binary.LittleEndian.Uint64(mask[8*i:])
-		}
+		list[n] = newFieldName(name)
 	}
 	return list
+}
+
+func newFieldName(name string) fieldName {
+	f := fieldName{quoted: `"` + name + `":`}
+	var bytes, mask [24]byte
+	for i := range min(len(f.quoted), len(bytes)) {
+		bytes[i], mask[i] = f.quoted[i], 0xff
+	}
+	for i := range f.bytes {
+		f.bytes[i], f.mask[i] = binary.LittleEndian.Uint64(bytes[8*i:]), binary.LittleEndian.Uint64(mask[8*i:])
+	}
+	return f
+}
+
+// startsAs reports whether the name starts with these bytes, or is followed by the last of them.
+func (f *fieldName) startsAs(a, b, c uint64) bool {
+	return (a^f.bytes[0])&f.mask[0]|(b^f.bytes[1])&f.mask[1]|(c^f.bytes[2])&f.mask[2] == 0
+}
+
+// continues reports whether rest continues with what a long name has after 24 bytes.
+func (f *fieldName) continues(rest []byte) bool {
+	n := len(f.quoted)
+	return n <= len(rest) && string(rest[24:n]) == f.quoted[24:]
 }
 
 // Index returns the index of a name, the number of names if it is not among them.
@@ -432,8 +447,7 @@ func (s *FastScanner) Field(names FieldNames, likely int) (n int, ok bool) {
 func (f FieldNames) find(rest []byte, likely int) int {
 	a, b, c := binary.LittleEndian.Uint64(rest), binary.LittleEndian.Uint64(rest[8:]), binary.LittleEndian.Uint64(rest[16:])
 	for ; likely < len(f); likely++ {
-		name := &f[likely]
-		if (a^name.bytes[0])&name.mask[0]|(b^name.bytes[1])&name.mask[1]|(c^name.bytes[2])&name.mask[2] == 0 {
+		if name := &f[likely]; name.startsAs(a, b, c) && (len(name.quoted) <= 24 || name.continues(rest)) {
 			break
 		}
 	}

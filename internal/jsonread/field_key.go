@@ -2,69 +2,59 @@ package jsonread
 
 import "encoding/binary"
 
-// fieldKey is a field's name as the service writes it, in quotes and with its colon.
-type fieldKey struct {
-	key   string
-	first uint64 // its first eight bytes
-	mask  uint64 // of those that it has
-	last  uint64 // its last eight bytes, if it has more
-}
-
-func newFieldKey(name string) fieldKey {
-	k := fieldKey{key: `"` + name + `":`}
-	var b [8]byte
-	copy(b[:], k.key)
-	k.first, k.mask = binary.LittleEndian.Uint64(b[:]), ^uint64(0)
-	if n := len(k.key); n < 8 {
-		k.mask >>= 64 - 8*n
-	} else {
-		k.last = binary.LittleEndian.Uint64([]byte(k.key[n-8:]))
+// firstField steps into the object that is next, and then does what nextField does.
+func (p *plan) firstField(d *decoder) (n int, more bool) {
+	if !d.open('}') {
+		return 0, false
 	}
-	return k
+	return p.field(d, 0), true
 }
 
-// field steps to the value of the field that is next, and returns its index in the plan. It tries
-// the likely one and those behind it first, because the service omits fields more often than it
-// changes their order.
-func (p *plan) field(d *decoder, likely int) (n int, known bool) {
-	data, i := d.data, d.i
-	if len(data)-i >= 8 {
-		word := binary.LittleEndian.Uint64(data[i:])
-		for n := likely; n < len(p.fields); n++ {
-			k := &p.fields[n].fieldKey
-			if (word^k.first)&k.mask == 0 && k.follows(data[i:]) {
-				d.i += len(k.key)
-				if d.i < len(data) && data[d.i] <= ' ' {
-					d.space()
-				}
-				return n, true
-			}
+// nextField steps from the end of a value to that of the next field, and returns its index in the
+// plan, or -1 if the plan does not have it. It tries the likely one and those behind it first,
+// because the service omits fields more often than it changes their order. It reports false after
+// the last field.
+func (p *plan) nextField(d *decoder, likely int) (n int, more bool) {
+	if rest := d.data[d.i:]; len(rest) > 25 && rest[0] == ',' && likely < len(p.names) {
+		name := &p.names[likely]
+		a, b, c := binary.LittleEndian.Uint64(rest[1:]), binary.LittleEndian.Uint64(rest[9:]), binary.LittleEndian.Uint64(rest[17:])
+		if size := len(name.quoted); name.startsAs(a, b, c) && size <= 24 && rest[size+1] > ' ' { // the usual case
+			d.i += size + 1
+			return likely, true
 		}
 	}
-	n, known = p.byName[string(d.name())]
-	return n, known
+	if !d.more('}') {
+		return 0, false
+	}
+	return p.field(d, likely), true
 }
 
-// follows reports whether data, which starts with the first bytes of the key, starts with all of
-// it.
-func (k *fieldKey) follows(data []byte) bool {
-	n := len(k.key)
-	switch {
-	case n <= 8:
-		return true
-	case n > len(data) || binary.LittleEndian.Uint64(data[n-8:]) != k.last:
-		return false
+// field steps to the value of the field that is next, and returns its index in the plan, or -1.
+func (p *plan) field(d *decoder, likely int) int {
+	if rest := d.data[d.i:]; len(rest) > 24 {
+		n := p.names.find(rest, likely)
+		if n == len(p.names) { // the order may be another one
+			if n = p.names[:likely].find(rest, 0); n == likely {
+				n = len(p.names)
+			}
+		}
+		if n < len(p.names) {
+			d.enter(&p.names[n])
+			return n
+		}
 	}
-	return n <= 16 || string(data[8:n-8]) == k.key[8:n-8]
+	if n, known := p.byName[string(d.name())]; known {
+		return n
+	}
+	return -1
 }
 
-// moreFields is more of an object, with the usual case first.
-func (d *decoder) moreFields() bool {
-	if data, i := d.data, d.i; i+1 < len(data) && data[i] == ',' && data[i+1] == '"' {
-		d.i++
-		return true
+// enter steps over a name that is next to the field's value.
+func (d *decoder) enter(name *fieldName) {
+	d.i += len(name.quoted)
+	if d.i < len(d.data) && d.data[d.i] <= ' ' {
+		d.space()
 	}
-	return d.more('}')
 }
 
 // null steps over null.

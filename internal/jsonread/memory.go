@@ -142,19 +142,21 @@ var texts = memory{newID(), variableOf(reflect.TypeFor[[]string]()), reflect.Typ
 
 // memoryOf returns the memory for values of type t.
 func memoryOf(t reflect.Type) *memory {
-	switch {
-	case !hasPointers(t):
-		m := words
-		m.units, m.size = max(1, int(t.Size()+7)/8), t.Size()
-		return &m
-	case t.Kind() == reflect.String: // an enum too
+	if t.Kind() == reflect.String { // an enum too
 		return &texts
 	}
 	if m, ok := memories.Load(t); ok {
 		return m.(*memory)
 	}
-	m, _ := memories.LoadOrStore(t, &memory{newID(), variableOf(reflect.SliceOf(t)), t.Size(), 1, 1, t.Size()})
-	return m.(*memory)
+	var m memory
+	if hasPointers(t) {
+		m = memory{newID(), variableOf(reflect.SliceOf(t)), t.Size(), 1, 1, t.Size()}
+	} else {
+		m = words
+		m.units, m.size = max(1, int(t.Size()+7)/8), t.Size()
+	}
+	stored, _ := memories.LoadOrStore(t, &m)
+	return stored.(*memory)
 }
 
 // hasPointers reports whether the garbage collector has to look at values of type t. It may report
@@ -182,6 +184,14 @@ const mostShared = 64
 // take returns the place of a new zero value.
 func (d *decoder) take(m *memory) place {
 	d.charge(m.size)
+	if m.id < len(d.slabs) { // the usual case of takeUnits
+		if s := &d.slabs[m.id]; s.document == d.document && s.cap-s.used >= m.units {
+			p := s.element(s.used, m.width)
+			s.used += m.units
+			s.taken += m.units
+			return p
+		}
+	}
 	return d.takeUnits(m, m.units)
 }
 

@@ -17,14 +17,14 @@ func (p *plan) bindFields(d *decoder, to place) {
 	var union unionState
 	last, waiting, next := len(d.path), len(d.waiting), 0
 	d.path = append(d.path, step{plan: p})
-	for more := d.open('}'); more; more = d.moreFields() {
-		n, known := p.field(d, next)
-		if !known {
+	for n, more := p.firstField(d); more; n, more = p.nextField(d, next) {
+		if n < 0 {
 			d.skip()
 			continue
 		}
 		next = n + 1
-		f, bit, target := &p.fields[n], uint64(1)<<n, to.field(p.fields[n].offset)
+		f, bit := &p.fields[n], uint64(1)<<(n&63)
+		target := to.field(f.offset)
 		d.path[last].number = n
 		if seen&bit != 0 { // a duplicate name: the last value counts
 			d.settle(waiting)
@@ -32,16 +32,16 @@ func (p *plan) bindFields(d *decoder, to place) {
 			d.dropProblems(d.path[:last], f.name)
 		}
 		seen |= bit
-		switch c := d.peek(); {
-		case c == 'n' && f.skipsNull:
+		isNull := d.peek() == 'n'
+		if isNull && f.unseen {
+			seen &^= bit
+		}
+		switch {
+		case isNull && f.skipsNull:
 			d.null()
-			seen &^= f.unseen
 		case f.union != nil:
 			p.bindUnion(d, target, &union)
 		default:
-			if c == 'n' {
-				seen &^= f.unseen
-			}
 			f.bind(d, target)
 		}
 		if n == p.kind {

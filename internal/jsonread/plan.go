@@ -11,6 +11,7 @@ import (
 // plan says how a struct type is decoded and encoded.
 type plan struct {
 	fields    []field
+	names     FieldNames // of the fields
 	byName    map[string]int
 	defaults  uint64  // a bit for each field with a default
 	scalars   []int   // fields that take a value which stands in place of the object
@@ -20,14 +21,15 @@ type plan struct {
 	kind      int     // the field that discriminates it, or -1
 }
 
+// field says how a field is decoded and encoded. What decoding any value needs comes first, so that
+// it shares a cache line.
 type field struct {
-	fieldKey
-	binder // zero for a union
-	variable
 	offset    uintptr // where it is in the struct
 	skipsNull bool    // null leaves it zero
-	unseen    uint64  // its bit, if null gives the default
+	unseen    bool    // null gives the default
+	binder            // zero for a union
 
+	variable
 	name       string
 	index      int
 	omitZero   bool
@@ -116,16 +118,13 @@ func (p *plan) add(i int, sf reflect.StructField) {
 	name, options, _ := strings.Cut(sf.Tag.Get("json"), ",")
 	mark := sf.Tag.Get("jsonread")
 	f := field{
-		fieldKey: newFieldKey(name), name: name, index: i, variable: variableOf(sf.Type), offset: sf.Offset,
+		name: name, index: i, variable: variableOf(sf.Type), offset: sf.Offset,
 		omitZero: options == "omitzero", nullable: mark == "nullable",
 	}
 	if value, ok := sf.Tag.Lookup("default"); ok {
 		f.hasDefault, f.def = true, parseDefault(sf.Type, value)
-		bit := uint64(1) << len(p.fields)
-		p.defaults |= bit
-		if sf.Type.Kind() != reflect.Pointer {
-			f.unseen = bit
-		}
+		p.defaults |= 1 << len(p.fields)
+		f.unseen = sf.Type.Kind() != reflect.Pointer
 	}
 	switch {
 	case sf.Type.Kind() == reflect.Interface:
@@ -149,7 +148,7 @@ func (p *plan) add(i int, sf reflect.StructField) {
 		p.scalars = append(p.scalars, len(p.fields))
 	}
 	p.byName[name] = len(p.fields)
-	p.fields = append(p.fields, f)
+	p.fields, p.names = append(p.fields, f), append(p.names, newFieldName(name))
 }
 
 func parseDefault(t reflect.Type, value string) reflect.Value {

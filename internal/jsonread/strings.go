@@ -63,7 +63,11 @@ func (d *decoder) bindString(to *string, isEnum bool) {
 		if found := special(binary.LittleEndian.Uint64(data[i:])); found != 0 {
 			if i += bits.TrailingZeros64(found) / 8; data[i] == '"' {
 				d.i = i + 1
-				d.setString(to, start, i, isEnum)
+				if d.strings == awaited && i > start { // as setString does
+					d.waiting = append(d.waiting, waiting{to, uint32(start), uint32(i)})
+				} else {
+					d.setString(to, start, i, isEnum)
+				}
 				return
 			}
 			break

@@ -15,7 +15,7 @@ func ParseTime(b []byte) (time.Time, bool) {
 	if !ok {
 		return time.Time{}, false
 	}
-	unix := time.Date(year, month, day, 0, 0, 0, 0, time.UTC).Unix()
+	unix := midnight(year, month, day)
 	if len(b) == 10 {
 		return timeAt(unix, 0, 0), true
 	}
@@ -57,6 +57,20 @@ func ParseDate(b []byte) (year int, month time.Month, day int, ok bool) {
 // DaysIn returns the number of days of a month in the Gregorian calendar.
 func DaysIn(year int, month time.Month) int {
 	return time.Date(year, month+1, 0, 0, 0, 0, 0, time.UTC).Day()
+}
+
+// midnight returns the Unix time of the start of a date in UTC, as [time.Date] does, but in a
+// fraction of its time. The date exists, and its year is not negative.
+func midnight(year int, month time.Month, day int) int64 {
+	// Years start in March here, so that a leap day is the last of its year.
+	y, m := year, int(month)-int(time.March)
+	if m < 0 {
+		y, m = y-1, m+12
+	}
+	y += 400 // not negative either
+	days := 365*y + y/4 - y/100 + y/400 + (153*m+2)/5 + day - 1
+	const epoch = 865565 // the days from March of the year -400 to 1970
+	return int64(days-epoch) * 24 * 60 * 60
 }
 
 // parseTimeOfDay parses 15:04:05, whose bytes are given in little-endian order, as seconds after
@@ -165,7 +179,7 @@ func (c *DateCache) parse(yearMonth uint64, day uint16, b []byte) bool {
 	if !ok {
 		return false
 	}
-	*c = DateCache{yearMonth, day, time.Date(y, m, d, 0, 0, 0, 0, time.UTC).Unix()}
+	*c = DateCache{yearMonth, day, midnight(y, m, d)}
 	return true
 }
 

@@ -1,6 +1,7 @@
 package transport
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net"
@@ -32,6 +33,7 @@ type proof struct {
 	hostPort string      // of the first connection requested, or of its proxy
 	starts   int         // times the first header field was written
 	host     string      // the first host in the headers
+	wanted   string      // the host that the headers have if the transport does not change it
 	wrote    int         // times the headers were written completely
 	http2    bool        // HTTP/2 was used
 	conns    []net.Conn  // connections obtained
@@ -124,6 +126,10 @@ func (p *proof) startedRequest(http2 bool, host string) {
 	err := p.hook(func() error {
 		if p.starts++; p.starts == 1 {
 			p.host = host
+			// Behind a proxy, a connection that failed before may have been one to another host.
+			if !p.native && p.lookups > 1 && !strings.EqualFold(host, p.wanted) {
+				return ErrOtherHost
+			}
 		}
 		p.http2 = p.http2 || http2
 		switch {
@@ -199,6 +205,18 @@ func (p *proof) disconnect() {
 			c.Close()
 		}
 	}
+}
+
+// closeAtEnd closes the body of resp, the response to an HTTP/2 request with a body, when the
+// attempt ends, unless stop was called before. net/http itself does not notice the end while the
+// server does not take all of the request.
+func (p *proof) closeAtEnd(resp *http.Response) (stop func() bool) {
+	return context.AfterFunc(&p.ctx, func() {
+		if resp.Uncompressed { // in Go 1.26, Close waits for a Read that waits for the start of the body
+			p.disconnect()
+		}
+		resp.Body.Close()
+	})
 }
 
 // lowest returns the connection below TLS. The Close of a TLS connection would wait until its last
@@ -307,6 +325,7 @@ func (c *call) RoundTrip(req *http.Request) (*http.Response, error) {
 	p := newProof(ctx, cancel)
 	p.write, p.native = c.request.isWrite(), c.client.direct != nil
 	p.body, _ = req.Body.(*attemptBody)
+	p.wanted = cmp.Or(req.Host, req.URL.Host)
 	c.proof = p
 	transport := c.client.http.Transport
 	if c.client.direct != nil {

@@ -58,7 +58,7 @@ func (c *call) checkRetry(ctx context.Context, resp *http.Response, err error) (
 	c.waiting = v.retryable && r.Attempts < c.request.Policy.Attempts && (ended || c.mayRetry(ctx, v))
 	repeat := c.waiting && !ended
 	c.observe(err == nil, repeat)
-	c.started = time.Time{}
+	c.started, c.redirected = time.Time{}, false
 	return repeat && ctx.Err() == nil, nil // an observer may have canceled it
 }
 
@@ -89,6 +89,8 @@ func (c *call) outcome(latest Outcome) Outcome {
 	switch {
 	case c.result.Attempts == 1, latest == Applied, latest == Rejected && !c.request.isWrite():
 		return latest
+	case before == Applied: // a read whose response was damaged
+		return Applied
 	case before == Unknown: // the service may have processed the earlier attempt
 		return Unknown
 	case before == Rejected && latest == NotSent: // the earlier attempt was sent
@@ -127,7 +129,7 @@ func (c *call) mayRetry(ctx context.Context, v verdict) bool {
 
 func (c *call) judgeError(err error) verdict {
 	v := verdict{outcome: Unknown}
-	if c.proof != nil && c.proof.notSent() {
+	if c.proof != nil && c.proof.notSent() && !c.redirected {
 		v.outcome = NotSent
 	}
 	v.retryable = !isPermanent(err) && (!c.request.isWrite() || v.outcome == NotSent || c.request.Repeatable)

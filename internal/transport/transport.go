@@ -6,6 +6,7 @@ package transport
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -387,6 +388,7 @@ type call struct {
 	proof    *proof
 	waiting  bool // the failure allows another attempt
 
+	redirected   bool // the attempt follows a redirect, so that it was sent
 	unauthorized bool // there are no credentials for the next attempt
 }
 
@@ -430,6 +432,7 @@ func (c *call) redirect(req *http.Request, via []*http.Request) error {
 	if c.request.isWrite() || len(via) > maxRedirects || req.URL.User != nil || origin(req.URL) != origin(via[0].URL) {
 		return http.ErrUseLastResponse
 	}
+	c.redirected = true
 	if c.client.limiter == nil {
 		return nil
 	}
@@ -450,6 +453,9 @@ func origin(u *url.URL) string {
 
 // readBody reads and decodes a 2xx body.
 func (c *call) readBody(resp *http.Response, r *Response) (err error) {
+	if resp.ProtoMajor == 2 && c.request.isWrite() {
+		defer c.proof.closeAtEnd(resp)()
+	}
 	if c.request.Stream != nil {
 		r.Body, err = c.request.Stream(resp.Body)
 		r.truncated = errors.Is(err, ErrTruncated)
@@ -462,7 +468,7 @@ func (c *call) readBody(resp *http.Response, r *Response) (err error) {
 		return err
 	case err != nil:
 		r.truncated = true
-		return newFailure(ErrTruncated.Error(), err)
+		return newFailure(ErrTruncated.Error(), cmp.Or(c.proof.ctx.Err(), err))
 	}
 	err = c.request.Read(r)
 	r.truncated = errors.Is(err, ErrTruncated)

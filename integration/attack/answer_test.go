@@ -1,0 +1,116 @@
+package attack
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+)
+
+// field is one header field.
+type field struct{ name, value string }
+
+// body is what a response has in place of the body that fits the call.
+type body struct {
+	name, contentType, text string
+	// doubtful bodies may be those of a proxy, so that a 2xx with one need not be committed.
+	doubtful bool
+}
+
+var bodies = []body{
+	{name: "HTML", contentType: "text/html; charset=utf-8", text: "<html><body>" + patientCanary + " signed in</body></html>", doubtful: true},
+	{name: "text", contentType: "text/plain", text: "OK " + patientCanary, doubtful: true},
+	{name: "empty", contentType: "application/json"},
+	{name: "null", contentType: "application/json", text: "null"},
+	{name: "other object", contentType: "application/json", text: `{"detail":"` + patientCanary + `"}`},
+	{name: "list", contentType: "application/json", text: `["` + patientCanary + `"]`},
+	{name: "cut", contentType: "application/json", text: `{"order":{"id":"3f0c9a52-7d1e-`},
+	{name: "two", contentType: "application/json", text: `{} {}`},
+	{name: "deep", contentType: "application/json", text: strings.Repeat("[", 20_000)},
+	{name: "not UTF-8", contentType: "application/json", text: "{\"a\":\"\xff" + patientCanary + "\"}"},
+	{name: "large", contentType: "application/json", text: `{"a":"` + strings.Repeat("x", 100_000) + `"}`},
+	{name: "validation", contentType: "application/json",
+		text: `{"detail":[{"loc":["body","` + patientCanary + `"],"msg":"` + patientCanary + `","type":"` + patientCanary + `"}]}`},
+}
+
+func bodyOf(name string) *body {
+	for i := range bodies {
+		if bodies[i].name == name {
+			return &bodies[i]
+		}
+	}
+	return nil
+}
+
+// accepts reports whether a client may take the answer as proof that the request was processed.
+func (a answer) accepts() bool {
+	b := bodyOf(a.Body)
+	return a.status() >= 200 && a.status() <= 299 && (b == nil || !b.doubtful)
+}
+
+// rejects reports whether a client may take the answer as proof that the request was not processed.
+func (a answer) rejects() bool {
+	return a.status() >= 400 && a.status() <= 499 && a.status() != http.StatusRequestTimeout
+}
+
+func (a answer) status() int {
+	if a.Status == 0 {
+		return http.StatusOK
+	}
+	return a.Status
+}
+
+// received is called by a server when it has read the header of a request, and again when it has
+// read the body. It commits when the answer demands it.
+func (a *arrival) received(plan answer, complete bool) {
+	plan = a.honest(plan)
+	switch {
+	case plan.rejects(), plan.Commit == commitNever && !plan.accepts():
+	case plan.Commit == commitAtHeader, complete && plan.Commit != commitLate:
+		a.commit()
+	}
+}
+
+// over is called by a server when it has sent the response, or given up to.
+func (a *arrival) over(plan answer) {
+	plan = a.honest(plan)
+	if plan.Commit == commitLate && !plan.rejects() {
+		a.commit()
+	}
+}
+
+// respond returns the response to a request. It commits what a response that accepts must have
+// committed.
+func (a *arrival) respond(plan answer) (status int, header []field, content []byte) {
+	plan = a.honest(plan)
+	if plan.accepts() {
+		a.commit()
+	}
+	row := a.row()
+	header = []field{{"Content-Type", row.contentType()}}
+	content = []byte(row.body(a.mark))
+	if b := bodyOf(plan.Body); b != nil {
+		header[0].value = b.contentType
+		content = []byte(b.text)
+	} else if !plan.accepts() {
+		header[0].value = "application/json"
+		content = fmt.Appendf(nil, `{"detail":"%s %s"}`, patientCanary, a.mark)
+	}
+	if plan.RetryAfter != "" {
+		header = append(header, field{"Retry-After", plan.RetryAfter})
+	}
+	if plan.Location != "" {
+		header = append(header, field{"Location", plan.Location})
+	}
+	if plan.status() == http.StatusNoContent || plan.status() == http.StatusNotModified || a.method == http.MethodHead {
+		content = nil
+	}
+	return plan.status(), header, content
+}
+
+// row returns the row of the call of a request.
+func (a *arrival) row() *call {
+	if a.call < 0 {
+		return &call{}
+	}
+	return callNamed(a.w.plan.Calls[a.call].Method)
+}

@@ -1,0 +1,199 @@
+package attack
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// mutant is a defect that is planted in the library. The attack must find it.
+type mutant struct {
+	name  string // what is broken
+	edits []edit
+}
+
+// edit replaces a text that a file has once.
+type edit struct{ file, search, replace string }
+
+const (
+	transportFile = "internal/transport/transport.go"
+	retryFile     = "internal/transport/retry.go"
+	proofFile     = "internal/transport/proof.go"
+	connFile      = "internal/transport/conn.go"
+	callFile      = "call.go"
+	errorsFile    = "errors.go"
+)
+
+// The checks of the hooks against a second send of a write. net/http is stopped by any of them, so
+// that mutants of what comes before them have no effect alone.
+var (
+	noStartCheck  = edit{proofFile, "case p.write && p.starts > 1:", "case false && p.starts > 1:"}
+	noRepeatCheck = edit{proofFile, "case p.write && (p.starts > 0 || p.wrote > 0):", "case false && (p.starts > 0 || p.wrote > 0):"}
+)
+
+// mutants are defects that this library had, or could have had.
+var mutants = []mutant{
+	{"a write is repeated after a 5xx", []edit{{retryFile, "return Unknown, !write || c.request.Repeatable\n\tcase write", "return Unknown, true\n\tcase write"}}},
+	{"a 5xx is a rejection", []edit{{retryFile, "return Unknown, !write || c.request.Repeatable\n\tcase write", "return Rejected, !write || c.request.Repeatable\n\tcase write"}}},
+	{"a write is repeated after a lost connection", []edit{{retryFile, "(!c.request.isWrite() || v.outcome == NotSent || c.request.Repeatable)", "true"}}},
+	{"every call is repeatable", []edit{{callFile, `Repeatable: cfg.idempotencyKey != "", Read`, `Repeatable: true, Read`}}},
+	{"the idempotency key is sent in another header", []edit{{callFile, `h.Set("X-Idempotency-Key"`, `h.Set("Idempotency-Key"`}}},
+	{"a lost connection means not sent", []edit{{retryFile, "c.proof != nil && c.proof.notSent() && !c.redirected", "c.proof != nil"}}},
+	{"without hooks, nothing was sent", []edit{{proofFile, "return p.lookups > 0 && p.wrote == 0 && !read", "return p.wrote == 0"}}},
+	{"a body that was read was not sent", []edit{{proofFile, "return p.lookups > 0 && p.wrote == 0 && !read", "return p.lookups > 0 && p.wrote == 0"}}},
+	{"the proof is read at a later hook", []edit{{proofFile, "WroteHeaders: p.wroteHeaders,", "WroteRequest: func(httptrace.WroteRequestInfo) { p.wroteHeaders() },"}}},
+	{"the deadline within the header means not sent, and HTTP/2 as HTTP/1", []edit{{proofFile, "return p.wrote == 0 && !p.http2 && !p.expired", "return p.wrote == 0"}}},
+	{"a transport may send a write twice", []edit{noStartCheck, noRepeatCheck}},
+	{"a transport may send two at once", []edit{noStartCheck}},
+	{"net/http may replay a write", []edit{noStartCheck, noRepeatCheck,
+		{transportFile, "\treq.GetBody = nil\n", "\treq.GetBody = func() (io.ReadCloser, error) { return &attemptBody{r: bytes.NewReader(own)}, nil }\n"}}},
+	{"net/http may replay a write without a body", []edit{noStartCheck, noRepeatCheck,
+		{transportFile, "\tif !q.isWrite() {\n\t\treturn nil\n\t}\n\town", "\tif !q.isWrite() || len(q.Body) == 0 {\n\t\treturn nil\n\t}\n\town"}}},
+	{"a late send is not stopped", []edit{{proofFile, "case p.judged:\n\t\t\treturn errLate", "case false:\n\t\t\treturn errLate"},
+		{proofFile, "case p.judged && !p.http2:", "case false:"}}},
+	{"the connection of a stopped write stays open", []edit{{proofFile, "c.Close()\n\t\t}\n\t}\n}", "_ = c\n\t\t}\n\t}\n}"}}},
+	{"a transport may take the key to another host", []edit{{proofFile, "case host != p.host:", "case false:"},
+		{proofFile, "if hostPort != p.hostPort {", "if false {"}}},
+	{"a 4xx after a hidden send is a rejection", []edit{{retryFile, "case write && !c.proof.sentOnce(resp):", "case false:"}}},
+	{"a write follows redirects", []edit{{transportFile, "if c.request.isWrite() || len(via)", "if len(via)"}}},
+	{"a read follows redirects to other hosts", []edit{{transportFile, " || origin(req.URL) != origin(via[0].URL) {", " {"}}},
+	{"a redirect of a write is a rejection", []edit{{retryFile, "\tif r.StatusCode < 400 {\n", "\tif r.StatusCode < 400 {\n\t\tv.outcome = Rejected\n"}}},
+	{"a truncated 2xx is a rejection", []edit{{retryFile, "return verdict{outcome: Applied, retryable: r.truncated && !write}", "return verdict{outcome: Rejected, retryable: r.truncated && !write}"}}},
+	{"a write is repeated after a truncated 2xx", []edit{{retryFile, "retryable: r.truncated && !write}", "retryable: r.truncated}"}}},
+	{"the page of a proxy means applied", []edit{{retryFile, "return verdict{outcome: Unknown, retryable: r.truncated &&", "return verdict{outcome: Applied, retryable: r.truncated &&"}}},
+	{"an unknown attempt is forgotten", []edit{{retryFile, "case before == Unknown: //", "case false: //"}}},
+	{"a processed read is forgotten", []edit{{retryFile, "case before == Applied: //", "case false: //"}}},
+	{"an attempt has no deadline", []edit{{proofFile, "context.WithDeadline(req.Context(), c.started.Add(c.timeout))", "context.WithCancel(req.Context())"}}},
+	{"the budget is not applied", []edit{{retryFile, "return c.client.budget.withdraw()", "return true"}}},
+	{"the number of attempts is not limited", []edit{{retryFile, "v.retryable && r.Attempts < c.request.Policy.Attempts &&", "v.retryable && r.Attempts < 100 &&"}}},
+	{"a Retry-After has no limit", []edit{{retryFile, "v.retryAfter < 0 || v.retryAfter > p.RetryAfterCap", "v.retryAfter < 0"}}},
+	{"an error without a response means not sent", []edit{{callFile, "Attempts: result.Attempts, outcome: Outcome(result.Outcome), causes", "Attempts: result.Attempts, outcome: OutcomeNotSent, causes"}}},
+	{"an unreadable response means applied", []edit{{callFile, "outcome: Outcome(result.Outcome), received: &received{body: resp.Body},", "outcome: OutcomeApplied, received: &received{body: resp.Body},"}}},
+	{"a redirect means rejected", []edit{{errorsFile, "func (*RedirectError) requestOutcome() Outcome { return OutcomeUnknown }", "func (*RedirectError) requestOutcome() Outcome { return OutcomeRejected }"}}},
+	{"bytes after a response answer the next request", []edit{{connFile, "if !solicited {", "if false {"},
+		{connFile, "if c.in.Buffered() > 0 {\n\t\tc.discard()", "if false {\n\t\tc.discard()"}}},
+	{"a stalled write over HTTP/2 never ends", []edit{{transportFile, "if resp.ProtoMajor == 2 && c.request.isWrite() {", "if false {"}}},
+}
+
+// mutantTime is how long a mutant is attacked.
+const mutantTime = time.Minute
+
+// The attack finds every planted defect within a minute. No file of the tree is changed. A text that
+// is not found once, or a mutant that does not compile, fails the test, so that the list stays true.
+//
+//	LABHEALTH_TEST_LONG=1 go test -C integration -v -run 'TestMutants/budget' ./attack
+func TestMutants(t *testing.T) {
+	if os.Getenv("LABHEALTH_TEST_LONG") != "1" {
+		t.Skip("takes half an hour: set LABHEALTH_TEST_LONG=1")
+	}
+	var table strings.Builder
+	for _, m := range mutants {
+		t.Run(m.name, func(t *testing.T) {
+			program := m.build(t)
+			caught, took := attackMutant(t, program)
+			if caught == "" {
+				t.Errorf("not found in %v", took)
+				caught = "NOT FOUND"
+			}
+			fmt.Fprintf(&table, "| %s | %.1f s | %s |\n", m.name, took.Seconds(), caught)
+			t.Logf("%v: %s", took.Round(100*time.Millisecond), caught)
+		})
+	}
+	t.Logf("\n| defect | found after | law |\n|---|---|---|\n%s", table.String())
+}
+
+// build compiles the tests of this package with a mutant of the library.
+func (m *mutant) build(t *testing.T) string {
+	root, err := filepath.Abs("../..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	changed := map[string]string{}
+	for _, e := range m.edits {
+		path := filepath.Join(root, e.file)
+		if changed[path] == "" {
+			text, err := os.ReadFile(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			changed[path] = string(text)
+		}
+		if n := strings.Count(changed[path], e.search); n != 1 {
+			t.Fatalf("%s has %q %d times", e.file, e.search, n)
+		}
+		changed[path] = strings.Replace(changed[path], e.search, e.replace, 1)
+	}
+	dir := t.TempDir()
+	replace := map[string]string{}
+	for path, text := range changed {
+		replace[path] = filepath.Join(dir, filepath.Base(path))
+		if err := os.WriteFile(replace[path], []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	overlay, err := json.Marshal(map[string]any{"Replace": replace})
+	if err != nil {
+		t.Fatal(err)
+	}
+	list, program := filepath.Join(dir, "overlay.json"), filepath.Join(dir, "attack.test")
+	if err := os.WriteFile(list, overlay, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	build := exec.CommandContext(t.Context(), "go", "test", "-c", "-ldflags=-s -w", "-overlay", list, "-o", program, ".")
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	return program
+}
+
+// firstLine matches what the attack reports about the first schedule that breaks the law.
+var firstLine = regexp.MustCompile(`(?m)breaks the law:\s+.*$|\d+ attempts, the limit of an outage.*$|^panic: .*$`)
+
+// attackMutant runs the attack until the law is broken. It returns how, and after what time.
+func attackMutant(t *testing.T, program string) (caught string, took time.Duration) {
+	ctx, cancel := context.WithTimeout(t.Context(), mutantTime+30*time.Second)
+	defer cancel()
+	run := exec.CommandContext(ctx, program, "-test.run", "^(TestOutage|TestAttack)$", "-test.failfast")
+	run.Env = append(os.Environ(), "LABHEALTH_TEST_LONG=", "LABHEALTH_ATTACK_FIRST=1", "LABHEALTH_ATTACK_FROM=1", "LABHEALTH_ATTACK_TIME="+mutantTime.String())
+	start := time.Now()
+	out, err := run.CombinedOutput()
+	took = time.Since(start)
+	switch {
+	case ctx.Err() != nil:
+		return "a call never ended", took
+	case err == nil:
+		return "", took
+	}
+	caught = strings.TrimPrefix(firstLine.FindString(string(out)), "breaks the law:")
+	return cmp.Or(strings.TrimSpace(caught), "the test failed: "+string(out)), took
+}
+
+// Calls that all fail are repeated at most once for each ten of them.
+func TestOutage(t *testing.T) {
+	const calls = 300
+	s := &schedule{}
+	for range calls {
+		s.Calls = append(s.Calls, callPlan{Method: "Do GET"})
+	}
+	for range 3 * calls {
+		s.Conns = append(s.Conns, connPlan{Dial: dialRefused})
+	}
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(s)
+		if _, broken := w.run(); len(broken) > 0 {
+			t.Error(broken)
+		}
+		if limit := calls + 10 + calls/10; w.dialed > limit {
+			t.Errorf("%d attempts, the limit of an outage is %d", w.dialed, limit)
+		}
+	})
+}

@@ -1,0 +1,125 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"time"
+)
+
+// patience is how long after its deadline a command may still take to write its line.
+const patience = 30 * time.Second
+
+// command returns a client that starts a command for each call.
+func command(line []string) func(context.Context, call) (answer, error) {
+	return func(ctx context.Context, c call) (answer, error) {
+		p, err := start(line)
+		if err != nil {
+			return answer{}, err
+		}
+		defer p.stop()
+		if err := p.write(c); err != nil {
+			return answer{}, err
+		}
+		_ = p.input.Close() // a command that needs more input does not write its line
+		return p.read(c)
+	}
+}
+
+// commands returns a client that starts a command at most as often as calls run at the same time,
+// and writes one line for each call.
+func commands(line []string, parallel int) (do func(context.Context, call) (answer, error), stop func()) {
+	idle := make(chan *process, parallel)
+	do = func(ctx context.Context, c call) (answer, error) {
+		var p *process
+		select {
+		case p = <-idle:
+		default:
+			var err error
+			if p, err = start(line); err != nil {
+				return answer{}, err
+			}
+		}
+		err := p.write(c)
+		var a answer
+		if err == nil {
+			a, err = p.read(c)
+		}
+		if err != nil {
+			p.stop()
+			return answer{}, err
+		}
+		idle <- p
+		return a, nil
+	}
+	return do, func() {
+		for len(idle) > 0 {
+			(<-idle).stop()
+		}
+	}
+}
+
+// process is a running command.
+type process struct {
+	name   string
+	cmd    *exec.Cmd
+	input  io.WriteCloser
+	output *bufio.Reader
+}
+
+func start(line []string) (*process, error) {
+	p := &process{name: line[0], cmd: exec.Command(line[0], line[1:]...)} //nolint:noctx // stop ends it
+	p.cmd.Stderr = os.Stderr
+	input, err := p.cmd.StdinPipe()
+	if err != nil {
+		return nil, err
+	}
+	output, err := p.cmd.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	p.input, p.output = input, bufio.NewReader(output)
+	return p, p.cmd.Start()
+}
+
+// write writes a call as one line of JSON.
+func (p *process) write(c call) error {
+	encoded, err := json.Marshal(c)
+	if err == nil {
+		_, err = p.input.Write(append(encoded, '\n'))
+	}
+	return err
+}
+
+// read reads the line about a call. A command that does not write it is killed.
+func (p *process) read(c call) (answer, error) {
+	limit := time.AfterFunc(time.Duration(c.DeadlineMS)*time.Millisecond+patience, func() {
+		_ = p.cmd.Process.Kill() // it may have ended
+	})
+	defer limit.Stop()
+	line, err := p.output.ReadBytes('\n')
+	if err != nil && (!errors.Is(err, io.EOF) || len(bytes.TrimSpace(line)) == 0) {
+		return answer{}, fmt.Errorf("%s wrote no line: %w", p.name, err)
+	}
+	var a answer
+	if err := json.Unmarshal(line, &a); err != nil {
+		return answer{}, fmt.Errorf("%s wrote %q: %w", p.name, line, err)
+	}
+	return a, nil
+}
+
+// stop ends a command that has nothing more to do.
+func (p *process) stop() {
+	_ = p.input.Close() // it may be closed
+	limit := time.AfterFunc(patience, func() {
+		_ = p.cmd.Process.Kill() // it may have ended
+	})
+	defer limit.Stop()
+	_ = p.cmd.Wait() // its line counts, not its status
+}

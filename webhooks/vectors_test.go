@@ -1,0 +1,105 @@
+package webhooks_test
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/labhealth/labhealth-go/webhooks"
+)
+
+// vector is a delivery of conformance/signatures.json, which other implementations use too.
+type vector struct {
+	Name    string      `json:"name"`
+	Secrets []string    `json:"secrets"`
+	Now     string      `json:"now"`
+	Headers [][2]string `json:"headers"`
+	Body    []byte      `json:"body"`
+	Valid   bool        `json:"valid"`
+	Reason  string      `json:"reason"`
+	ID      string      `json:"id"`
+}
+
+func TestSignatureVectors(t *testing.T) {
+	encoded, err := os.ReadFile("../conformance/signatures.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var document struct{ Vectors []vector }
+	if err := json.Unmarshal(encoded, &document); err != nil {
+		t.Fatal(err)
+	}
+	counts := map[string]int{}
+	for _, v := range document.Vectors {
+		counts[v.Reason]++
+		t.Run(v.Name, v.check)
+	}
+	t.Logf("%d vectors by reason: %v", len(document.Vectors), counts)
+	for _, reason := range []string{"", "secret", "headers", "timestamp", "signature"} {
+		if counts[reason] < 20 {
+			t.Errorf("%d vectors with reason %q", counts[reason], reason)
+		}
+	}
+	readme, err := os.ReadFile("../conformance/README.md")
+	if want := fmt.Sprintf(": %d deliveries", len(document.Vectors)); err != nil || !strings.Contains(string(readme), want) {
+		t.Errorf("conformance/README.md does not say %q: %v", want, err)
+	}
+}
+
+func (v vector) check(t *testing.T) {
+	if v.Valid != (v.Reason == "") || v.Valid != (v.ID != "") {
+		t.Fatal("the vector contradicts itself")
+	}
+	header := http.Header{}
+	for _, line := range v.Headers {
+		header.Add(line[0], line[1])
+	}
+	reason, err := v.verify(t, header)
+	if reason != v.Reason {
+		t.Errorf("reason %q, want %q: %v", reason, v.Reason, err)
+	}
+	if id := webhooks.DeliveryID(header); v.Valid && id != v.ID {
+		t.Errorf("ID %q, want %q", id, v.ID)
+	}
+}
+
+// verify returns the reason for which the delivery is not valid.
+func (v vector) verify(t *testing.T, header http.Header) (string, error) {
+	verifier, err := webhooks.NewVerifier(v.Secrets...)
+	if err != nil {
+		return "secret", err
+	}
+	err = verifier.VerifyAt(v.Body, header, timeOf(t, v.Now))
+	switch {
+	case err == nil:
+		return "", nil
+	case errors.Is(err, webhooks.ErrHeaders):
+		return "headers", err
+	case errors.Is(err, webhooks.ErrTimestamp):
+		return "timestamp", err
+	case errors.Is(err, webhooks.ErrSignature):
+		return "signature", err
+	}
+	return "unknown", err
+}
+
+// timeOf reads seconds since 1970, with or without a fraction.
+func timeOf(t *testing.T, text string) time.Time {
+	t.Helper()
+	whole, fraction, _ := strings.Cut(text, ".")
+	seconds, err := strconv.ParseInt(whole, 10, 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	nanoseconds, err := strconv.ParseInt((fraction + "000000000")[:9], 10, 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return time.Unix(seconds, nanoseconds)
+}
