@@ -98,8 +98,8 @@ func (w *world) restartAfter(subject string, n int) time.Duration {
 	return w.choices.within(40*time.Second, subject, n)
 }
 
-// callHeader has the number of a call. Its length is fixed, and choices do not depend on it, because
-// the order of concurrent calls depends on the scheduler.
+// callHeader has the number of a call. Its length is fixed, and choices do not depend on it: the
+// order of concurrent calls depends on the scheduler.
 const callHeader = "X-World-Call"
 
 type callKey struct{}

@@ -40,8 +40,8 @@ func (w *world) checkOrders() {
 	w.checkJournal()
 }
 
-// checkOutcomes checks that no call that was not sent or was rejected has created an order, and that
-// each one that was applied has.
+// checkOutcomes checks that no call that was not sent or was rejected has created an order, and
+// that each one that was applied has.
 func (w *world) checkOutcomes() {
 	for call, outcome := range w.claims {
 		created := w.service.created[call]
