@@ -2,6 +2,7 @@ package world
 
 import (
 	"cmp"
+	"context"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -121,16 +122,19 @@ func (s shards) run(t *testing.T) *results {
 		output strings.Builder
 	}
 	all := make([]*process, n)
-	timeout := time.Duration(0)
-	if deadline, ok := t.Deadline(); ok { // so that a schedule that hangs ends its process, and is named
+	ctx, timeout := t.Context(), time.Duration(0)
+	if deadline, ok := t.Deadline(); ok { // a schedule that hangs ends its process, and is named
 		timeout = max(time.Until(deadline)-15*time.Second, time.Second)
+		limited, cancel := context.WithTimeout(ctx, timeout+5*time.Second) // if it does not yield
+		defer cancel()
+		ctx = limited
 	}
 	for i := range all {
 		encoded, err := json.Marshal(part{s, uint64(i), uint64(n)})
 		if err != nil {
 			t.Fatal(err)
 		}
-		p := &process{cmd: exec.CommandContext(t.Context(), cmp.Or(s.executable, os.Args[0]), "-test.run=^TestPart$", "-test.timeout="+timeout.String())}
+		p := &process{cmd: exec.CommandContext(ctx, cmp.Or(s.executable, os.Args[0]), "-test.run=^TestPart$", "-test.timeout="+timeout.String())}
 		p.cmd.Env = append(os.Environ(), "GOMAXPROCS=1", "GOGC=400", "GODEBUG=asyncpreemptoff=1", partVariable+"="+string(encoded), resultVariable+"="+resultFile(dir, i))
 		p.cmd.Stdout, p.cmd.Stderr = &p.output, &p.output
 		if err := p.cmd.Start(); err != nil {
