@@ -142,8 +142,8 @@ func (r *receiver) close() {
 	r.mount.remove()
 }
 
-// drain waits until the inbox is empty, and compares the orders with the service. It waits before it
-// looks for the first time: what the worker does at the same time has no order.
+// drain waits until the inbox is empty, and compares the orders with the service. It waits before
+// it looks for the first time: what the worker does at the same time has no order.
 func (r *receiver) drain(ctx context.Context) error {
 	for wait := 1100 * time.Millisecond; ; wait = min(2*wait, time.Hour) {
 		time.Sleep(wait)
