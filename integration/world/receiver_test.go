@@ -142,9 +142,11 @@ func (r *receiver) close() {
 	r.mount.remove()
 }
 
-// drain waits until the inbox is empty, and compares the orders with the service.
+// drain waits until the inbox is empty, and compares the orders with the service. It waits before
+// it looks for the first time: what the worker does at the same time has no order.
 func (r *receiver) drain(ctx context.Context) error {
-	for wait := time.Second; ; wait = min(2*wait, time.Hour) {
+	for wait := 1100 * time.Millisecond; ; wait = min(2*wait, time.Hour) {
+		time.Sleep(wait)
 		backlog, err := r.store.Backlog(ctx)
 		if err != nil {
 			return err
@@ -158,7 +160,6 @@ func (r *receiver) drain(ctx context.Context) error {
 		if wait == time.Hour {
 			return fmt.Errorf("%d deliveries stay in the inbox", backlog.Waiting+backlog.Delayed)
 		}
-		time.Sleep(wait)
 	}
 	reconciler, err := r.reconciler()
 	if err != nil {
