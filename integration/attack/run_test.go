@@ -90,7 +90,7 @@ type outcome struct {
 	took     time.Duration
 }
 
-// run makes the calls of the schedule, and returns what broke the law.
+// run makes the calls of the schedule, and returns what violated an invariant.
 func (w *world) run() (results []outcome, broken []string) {
 	p := &w.plan.Client
 	transport := &http.Transport{

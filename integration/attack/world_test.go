@@ -120,15 +120,15 @@ func (a *arrival) isLookup() bool {
 	return a.call >= 0 && a.row().isWrite() && (a.method == http.MethodGet || a.method == http.MethodHead)
 }
 
-// honest returns the answer to a request: nothing is found that was not committed.
-func (a *arrival) honest(plan answer) answer {
+// honest returns the response to a request: nothing is found that was not committed.
+func (a *arrival) honest(plan responsePlan) responsePlan {
 	if !a.isLookup() {
 		return plan
 	}
 	a.w.mu.Lock()
 	defer a.w.mu.Unlock()
 	if len(a.w.calls[a.call].commits) == 0 {
-		return answer{Status: http.StatusNotFound}
+		return responsePlan{Status: http.StatusNotFound}
 	}
 	return plan
 }
