@@ -116,8 +116,8 @@ func attempt(t *testing.T, s *schedule) (w *world, results []outcome, broken []s
 	return w, results, broken
 }
 
-// replays is how often a schedule is run to see whether it violates an invariant. The order of goroutines
-// is not part of a schedule.
+// replays is how often a schedule is run to see whether it violates an invariant. The order of
+// goroutines is not part of a schedule.
 const replays = 20
 
 // maxShrink is how long shrinking may take.

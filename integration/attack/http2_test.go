@@ -461,8 +461,8 @@ var largeWindow = func() uint32 {
 // status500 is a header block, an entry of the static table. A 500 claims nothing.
 var status500 = []byte{0x8e}
 
-// http2Actions are the actions that write frames. A frame may lie: the invariants also hold for GOAWAY
-// and REFUSED_STREAM after a commit.
+// http2Actions are the actions that write frames. A frame may be false: the invariants also hold
+// for GOAWAY and REFUSED_STREAM after a commit.
 var http2Actions = []http2Action{
 	{"GOAWAY", codes, func(_ *http2Conn, w *http2.Framer, id, value uint32) error {
 		return w.WriteGoAway(id, http2.ErrCode(value), []byte(patientCanary))

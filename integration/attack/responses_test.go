@@ -47,7 +47,8 @@ func (p responsePlan) accepts() bool {
 	return p.status() >= 200 && p.status() <= 299 && (b == nil || !b.doubtful)
 }
 
-// rejects reports whether a client may treat the response as proof that the request was not processed.
+// rejects reports whether a client may treat the response as proof that the request was not
+// processed.
 func (p responsePlan) rejects() bool {
 	return p.status() >= 400 && p.status() <= 499 && p.status() != http.StatusRequestTimeout
 }

@@ -20,8 +20,8 @@ type wrapper struct {
 	// hidden wrappers send a write more than once without the hooks of net/http/httptrace, so that
 	// nobody can stop them: they may cause as many commits as they send requests.
 	hidden bool
-	// misleading wrappers return the response to a request that the hooks saw, and have sent another
-	// one that they did not see: they may make a commit look like a rejection.
+	// misleading wrappers return the response to a request that the hooks saw, after another one
+	// that they did not see: they may make a commit look like a rejection.
 	misleading bool
 	// ignoresContext wrappers do not stop at the end of the attempt, which may take longer than its
 	// deadline.
@@ -278,8 +278,8 @@ var wrappers = []wrapper{
 			return resp, err
 		}
 	}},
-	// It reads where the client cannot close the body: over HTTP/2 net/http does not notice the end of
-	// the attempt while the server responds early and takes no more of the request.
+	// It reads where the client cannot close the body: over HTTP/2 net/http does not notice the end
+	// of the attempt while the server responds early and takes no more of the request.
 	{name: "buffers the response", ignoresContext: true, make: func(_ *world, inner http.RoundTripper) roundTripper {
 		return func(r *http.Request) (*http.Response, error) {
 			resp, err := inner.RoundTrip(r)

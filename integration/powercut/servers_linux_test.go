@@ -26,8 +26,8 @@ type system interface {
 	prepare(ctx context.Context) error
 	// start starts the servers that do not run, and returns when they can be used.
 	start(ctx context.Context) error
-	// serve starts the clients, and returns when deliveries can be sent. What they have acknowledged
-	// does not change until then.
+	// serve starts the clients, and returns when deliveries can be sent. What they have
+	// acknowledged does not change until then.
 	serve(ctx context.Context) error
 	// kill kills the servers and perhaps clients, and does not wait for them.
 	kill()

@@ -14,8 +14,8 @@ import (
 	"github.com/labhealth/labhealth-go/webhooks/sqlstore"
 )
 
-// checkOrders checks the first invariant: there is at most one order for each import, and neither the
-// journal nor an outcome claims what is false.
+// checkOrders checks the first invariant: there is at most one order for each import, and neither
+// the journal nor an outcome claims what is false.
 func (w *world) checkOrders() {
 	for _, r := range w.plan.records {
 		n := w.service.count(r.SampleID)
