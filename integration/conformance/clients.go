@@ -42,7 +42,10 @@ var clients = []client{
 
 // labhealthClient calls the methods of this library.
 func labhealthClient(ctx context.Context, c call) (report, error) {
-	policy := labhealth.RetryPolicy{BaseWait: 1, MaxWait: 1, ReadTimeout: c.timeout(), WriteTimeout: c.timeout()}
+	policy := labhealth.RetryPolicy{
+		BaseWait: 1, MaxWait: 1, ReadTimeout: c.timeout(), WriteTimeout: c.timeout(),
+		MaxRetryAfter: milliseconds(c.MaxRetryAfterMS), MaxAttempts: c.MaxAttempts,
+	}
 	client, err := labhealth.NewClient(c.APIKey, labhealth.WithBaseURL(c.BaseURL), labhealth.WithRetry(policy))
 	if err != nil {
 		return report{}, err
@@ -175,6 +178,7 @@ func reportOf(statusCode int, body []byte, err error) report {
 func retryableClient(ctx context.Context, c call) (report, error) {
 	client := retryablehttp.NewClient()
 	client.Logger, client.RetryWaitMin, client.RetryWaitMax = nil, time.Millisecond, time.Millisecond
+	client.RetryMax = c.retries(client.RetryMax)
 	client.HTTPClient.Timeout = c.timeout()
 	defer client.HTTPClient.CloseIdleConnections()
 	if err := warm(ctx, client.HTTPClient, c); err != nil {
@@ -196,7 +200,7 @@ func retryableClient(ctx context.Context, c call) (report, error) {
 
 func restyClient(retries int) func(context.Context, call) (report, error) {
 	return func(ctx context.Context, c call) (report, error) {
-		client := resty.New().SetTimeout(c.timeout()).SetRetryCount(retries).SetLogger(silent{}).
+		client := resty.New().SetTimeout(c.timeout()).SetRetryCount(c.retries(retries)).SetLogger(silent{}).
 			SetRetryWaitTime(time.Millisecond).SetRetryMaxWaitTime(time.Millisecond)
 		defer client.Client().CloseIdleConnections()
 		if err := warm(ctx, client.Client(), c); err != nil {
@@ -216,7 +220,7 @@ func restyClient(retries int) func(context.Context, call) (report, error) {
 }
 
 func restyV2Client(ctx context.Context, c call) (report, error) {
-	client := restyv2.New().SetTimeout(c.timeout()).SetRetryCount(3).SetLogger(silent{}).
+	client := restyv2.New().SetTimeout(c.timeout()).SetRetryCount(c.retries(3)).SetLogger(silent{}).
 		SetRetryWaitTime(time.Millisecond).SetRetryMaxWaitTime(time.Millisecond)
 	defer client.GetClient().CloseIdleConnections()
 	if err := warm(ctx, client.GetClient(), c); err != nil {
@@ -237,7 +241,7 @@ func reqClient(retries int) func(context.Context, call) (report, error) {
 	return func(ctx context.Context, c call) (report, error) {
 		client := req.C().SetTimeout(c.timeout()).SetLogger(nil)
 		if retries > 0 {
-			client.SetCommonRetryCount(retries).SetCommonRetryFixedInterval(time.Millisecond)
+			client.SetCommonRetryCount(c.retries(retries)).SetCommonRetryFixedInterval(time.Millisecond)
 		}
 		defer client.GetClient().CloseIdleConnections()
 		if c.Warm != "" {

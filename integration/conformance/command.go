@@ -16,6 +16,9 @@ import (
 // patience is how long after its deadline a command may still take to write its line.
 const patience = 30 * time.Second
 
+// errLine reports that a command did not write the line that it must write.
+var errLine = errors.New("no valid line")
+
 // command returns a client that starts a command for each call.
 func command(line []string) func(context.Context, call) (report, error) {
 	return func(ctx context.Context, c call) (report, error) {
@@ -94,22 +97,25 @@ func (p *process) write(c call) error {
 	if err == nil {
 		_, err = p.input.Write(append(encoded, '\n'))
 	}
-	return err
+	if err != nil {
+		return fmt.Errorf("%w: %s did not read its input: %w", errLine, p.name, err)
+	}
+	return nil
 }
 
 // read reads the line about a call. A command that does not write it is killed.
 func (p *process) read(c call) (report, error) {
-	limit := time.AfterFunc(time.Duration(c.DeadlineMS)*time.Millisecond+patience, func() {
+	limit := time.AfterFunc(milliseconds(c.DeadlineMS)+patience, func() {
 		_ = p.cmd.Process.Kill() // it may have ended
 	})
 	defer limit.Stop()
 	line, err := p.output.ReadBytes('\n')
 	if err != nil && (!errors.Is(err, io.EOF) || len(bytes.TrimSpace(line)) == 0) {
-		return report{}, fmt.Errorf("%s wrote no line: %w", p.name, err)
+		return report{}, fmt.Errorf("%w: %s wrote none: %w", errLine, p.name, err)
 	}
 	var r report
 	if err := json.Unmarshal(line, &r); err != nil {
-		return report{}, fmt.Errorf("%s wrote %q: %w", p.name, line, err)
+		return report{}, fmt.Errorf("%w: %s wrote %q: %w", errLine, p.name, line, err)
 	}
 	return r, nil
 }

@@ -157,6 +157,7 @@ func TestWrongClients(t *testing.T) {
 		{"forgets the ID", claim(labhealthClient, func(_ call, r *report) { r.ID = "" }), "^no fault$", "the ID of the order is missing"},
 		{"follows redirects", client{do: plain("")}, `^a redirect \(307\) to another host$`, "another host received: key, patient"},
 		{"retries everything", client{do: retryableClient}, "^503 to every request$", "5 requests, at most 1"},
+		{"does not wait for Retry-After", client{do: impatient}, "^status 429, Retry-After: 1$", "a request came before"},
 		{"another body in each attempt", client{do: changingBodies}, "^no fault$", "a repeated request has another body"},
 	} {
 		t.Run(wrong.name, func(t *testing.T) {
@@ -178,12 +179,40 @@ func TestWrongClients(t *testing.T) {
 	}
 }
 
+// A command that writes no line, or another one, fails its cases and does not end the run.
+func TestCommandWithoutLine(t *testing.T) {
+	cases := readRows(t).cases(regexp.MustCompile("^no fault$"))
+	for _, name := range []string{"true", "cat"} {
+		path, err := exec.LookPath(name)
+		if err != nil {
+			t.Skip("there is no " + name)
+		}
+		line := []string{path}
+		if name == "cat" {
+			line = append(line, root+"/LICENSE")
+		}
+		for i, r := range runAll(t.Context(), client{reports: true, do: command(line)}, cases, 1) {
+			if r.err != nil || len(r.violations) != 1 || !strings.HasPrefix(r.violations[0], errLine.Error()) {
+				t.Errorf("%s: %s: %q %v", name, cases[i], r.violations, r.err)
+			}
+		}
+	}
+}
+
 // changingBodies makes each call twice, the second time with another body.
 func changingBodies(ctx context.Context, c call) (report, error) {
 	if _, err := plain("")(ctx, c); err != nil {
 		return report{}, err
 	}
 	c.Request.Body += " "
+	return plain("")(ctx, c)
+}
+
+// impatient makes each call twice, without a wait.
+func impatient(ctx context.Context, c call) (report, error) {
+	if _, err := plain("")(ctx, c); err != nil {
+		return report{}, err
+	}
 	return plain("")(ctx, c)
 }
 

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -20,9 +21,22 @@ type call struct {
 	Warm       string  `json:"warm"`        // the path of a GET that precedes, empty for none
 	TimeoutMS  int     `json:"timeout_ms"`  // of one attempt
 	DeadlineMS int     `json:"deadline_ms"` // of the call with all its attempts
+
+	MaxRetryAfterMS int `json:"max_retry_after_ms"` // a longer Retry-After ends the call
+	MaxAttempts     int `json:"max_attempts"`       // 0 for the usual number
 }
 
-func (c call) timeout() time.Duration { return time.Duration(c.TimeoutMS) * time.Millisecond }
+func (c call) timeout() time.Duration { return milliseconds(c.TimeoutMS) }
+
+func milliseconds(n int) time.Duration { return time.Duration(n) * time.Millisecond }
+
+// retries returns how often a client may repeat a request that it usually repeats so often.
+func (c call) retries(usual int) int {
+	if c.MaxAttempts == 0 {
+		return usual
+	}
+	return min(usual, c.MaxAttempts-1)
+}
 
 // report is what a client reports about a call.
 type report struct {
@@ -94,11 +108,12 @@ func run(ctx context.Context, c client, tc testCase) result {
 	asked := call{
 		Row: tc.Name, Call: tc.call, BaseURL: s.url(), APIKey: tc.suite.APIKey, Request: tc.suite.Calls[tc.call],
 		TimeoutMS: tc.TimeoutMS, DeadlineMS: tc.DeadlineMS,
+		MaxRetryAfterMS: tc.MaxRetryAfterMS, MaxAttempts: tc.MaxAttempts,
 	}
 	if tc.Warm {
 		asked.Warm = tc.suite.Warm
 	}
-	limited, cancel := context.WithTimeout(ctx, time.Duration(tc.DeadlineMS)*time.Millisecond)
+	limited, cancel := context.WithTimeout(ctx, milliseconds(tc.DeadlineMS))
 	defer cancel()
 	reported, err := c.do(limited, asked)
 	s.stop()
@@ -113,43 +128,53 @@ func run(ctx context.Context, c client, tc testCase) result {
 			r.leaked = []string{"bytes"}
 		}
 	}
+	if errors.Is(err, errLine) {
+		r.err, r.violations = nil, []string{err.Error()}
+		return r
+	}
 	r.judge(tc, s, c.reports)
 	return r
 }
 
-// judge lists what a client did that it must not do.
+// check is something that a client must not do, and whether it did it.
+type check struct {
+	violated bool
+	text     string
+}
+
+// judge lists what a client did that it must not do. What it says counts if it reports an outcome.
 func (r *result) judge(tc testCase, s *server, reports bool) {
-	want := tc.Expect[tc.call]
-	violate := func(format string, args ...any) { r.violations = append(r.violations, fmt.Sprintf(format, args...)) }
-	if r.requests > want.MaxRequests {
-		violate("%d requests, at most %d are allowed", r.requests, want.MaxRequests)
+	checks := r.checkRequests(tc.Expect[tc.call], s)
+	if reports {
+		checks = append(checks, r.checkOutcome(tc)...)
 	}
-	if r.commits > want.MaxCommits {
-		violate("%d requests were processed, at most %d may be", r.commits, want.MaxCommits)
+	for _, c := range checks {
+		if c.violated {
+			r.violations = append(r.violations, c.text)
+		}
 	}
-	if len(r.leaked) > 0 {
-		violate("another host received: %s", strings.Join(r.leaked, ", "))
+}
+
+// checkRequests compares what a client sent, and the ID that it returned, with what the server saw.
+func (r *result) checkRequests(want expectation, s *server) []check {
+	return []check{
+		{r.requests > want.MaxRequests, fmt.Sprintf("%d requests, at most %d are allowed", r.requests, want.MaxRequests)},
+		{r.commits > want.MaxCommits, fmt.Sprintf("%d requests were processed, at most %d may be", r.commits, want.MaxCommits)},
+		{len(r.leaked) > 0, "another host received: " + strings.Join(r.leaked, ", ")},
+		{s.early, "a request came before the time of Retry-After"},
+		{s.changed, "a repeated request has another body"},
+		{r.ID != "" && !slices.Contains(s.ids, r.ID), fmt.Sprintf("the service has no order %q", r.ID)},
+		{want.ID && r.ID == "", "the ID of the order is missing"},
 	}
-	if s.changed {
-		violate("a repeated request has another body")
-	}
-	if r.ID != "" && !slices.Contains(s.ids, r.ID) {
-		violate("the service has no order %q", r.ID)
-	}
-	if want.ID && r.ID == "" {
-		violate("the ID of the order is missing")
-	}
-	if !reports {
-		return
-	}
-	if !slices.Contains(want.Outcomes, r.Outcome) {
-		violate("the outcome is %q, allowed are %q", r.Outcome, want.Outcomes)
-	}
-	if tc.call == "read" {
-		return
-	}
-	switch {
-	case r.Outcome == "not sent" && r.requests > 0, r.Outcome == "rejected" && r.commits > 0, r.Outcome == "applied" && r.commits == 0:
-		violate("the outcome %q is false: %d requests, %d processed", r.Outcome, r.requests, r.commits)
+}
+
+// checkOutcome compares the outcome with what is expected, and that of a write with what happened.
+func (r *result) checkOutcome(tc testCase) []check {
+	want := tc.Expect[tc.call].Outcomes
+	isFalse := map[string]bool{"not sent": r.requests > 0, "rejected": r.commits > 0, "applied": r.commits == 0}
+	return []check{
+		{!slices.Contains(want, r.Outcome), fmt.Sprintf("the outcome is %q, allowed are %q", r.Outcome, want)},
+		{tc.call != "read" && isFalse[r.Outcome],
+			fmt.Sprintf("the outcome %q is false: %d requests, %d processed", r.Outcome, r.requests, r.commits)},
 	}
 }

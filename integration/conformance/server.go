@@ -32,8 +32,11 @@ type server struct {
 	ids      []string          // of the orders that a response may name
 	body     []byte            // of the first request
 	changed  bool              // a later request had another body
+	early    bool              // a request came before the time of Retry-After
 	leaked   bytes.Buffer      // what another host received
 	conns    map[net.Conn]bool
+
+	notBefore time.Time // the time of the latest Retry-After
 
 	running sync.WaitGroup
 }
@@ -144,6 +147,7 @@ func (s *server) next(count bool) *fault {
 	i := s.requests
 	if count {
 		s.requests++
+		s.early = s.early || time.Now().Before(s.notBefore)
 	}
 	if n := len(s.Network); s.Always && n > 0 {
 		i = min(i, n-1)
@@ -177,12 +181,21 @@ func (s *server) exchange(conn net.Conn, reader *bufio.Reader) bool {
 	if f.Read == "header" {
 		return s.end(conn, f.Then)
 	}
+	return s.respond(conn, req, f)
+}
+
+// respond reads the rest of a request and does with it what a fault says. It reports whether the
+// connection can be used again.
+func (s *server) respond(conn net.Conn, req *http.Request, f *fault) bool {
 	body, err := io.ReadAll(req.Body)
 	if err != nil || s.count() > maxRequests {
 		return false
 	}
 	usual := s.process(req, body, f.Commit)
-	time.Sleep(time.Duration(f.DelayMS) * time.Millisecond)
+	time.Sleep(milliseconds(f.DelayMS))
+	s.mu.Lock()
+	s.notBefore = time.Now().Add(milliseconds(f.WaitMS))
+	s.mu.Unlock()
 	send := f.Send
 	if send == nil && f.Then == "" {
 		send = &response{Status: http.StatusOK}

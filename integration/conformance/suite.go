@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"regexp"
@@ -11,14 +12,17 @@ import (
 
 // suite is conformance/faults.json. conformance/README.md describes its fields.
 type suite struct {
-	Version    int                `json:"version"`
-	APIKey     string             `json:"api_key"`
-	Patient    string             `json:"patient"` // is in the bodies, and must not reach another host
-	TimeoutMS  int                `json:"timeout_ms"`
-	DeadlineMS int                `json:"deadline_ms"`
-	Warm       string             `json:"warm"` // the path of the request before those of a warm row
-	Calls      map[string]request `json:"calls"`
-	Rows       []row              `json:"rows"`
+	Version    int    `json:"version"`
+	APIKey     string `json:"api_key"`
+	Patient    string `json:"patient"` // is in the bodies, and must not reach another host
+	TimeoutMS  int    `json:"timeout_ms"`
+	DeadlineMS int    `json:"deadline_ms"`
+
+	MaxRetryAfterMS int `json:"max_retry_after_ms"`
+
+	Warm  string             `json:"warm"` // the path of the request before those of a warm row
+	Calls map[string]request `json:"calls"`
+	Rows  []row              `json:"rows"`
 }
 
 // callNames are the calls in the order of the tables.
@@ -34,14 +38,18 @@ type request struct {
 
 // row describes a network, and what a client must do about it in each call.
 type row struct {
-	Name       string                 `json:"name"`
-	Connect    string                 `json:"connect"` // how connections fail; empty if they do not
-	Warm       bool                   `json:"warm"`    // another request precedes, on a connection that is kept alive
-	Network    []fault                `json:"network"`
-	Always     bool                   `json:"always"` // the last fault repeats
-	TimeoutMS  int                    `json:"timeout_ms"`
-	DeadlineMS int                    `json:"deadline_ms"`
-	Expect     map[string]expectation `json:"expect"`
+	Name       string  `json:"name"`
+	Connect    string  `json:"connect"` // how connections fail; empty if they do not
+	Warm       bool    `json:"warm"`    // another request precedes, on a connection that is kept alive
+	Network    []fault `json:"network"`
+	Always     bool    `json:"always"` // the last fault repeats
+	TimeoutMS  int     `json:"timeout_ms"`
+	DeadlineMS int     `json:"deadline_ms"`
+
+	MaxRetryAfterMS int `json:"max_retry_after_ms"`
+	MaxAttempts     int `json:"max_attempts"` // 0 for the usual number
+
+	Expect map[string]expectation `json:"expect"`
 }
 
 // fault is what happens to one request.
@@ -49,6 +57,7 @@ type fault struct {
 	Read    string    `json:"read"`   // how much of the request is read: all of it if empty
 	Commit  bool      `json:"commit"` // the service processes the request first
 	DelayMS int       `json:"delay_ms"`
+	WaitMS  int       `json:"wait_ms"` // how long the client must wait before the next request
 	Send    *response `json:"send"`
 	Then    string    `json:"then"` // what happens to the connection: it is kept if empty
 }
@@ -110,6 +119,9 @@ func readSuite(name string) (*suite, error) {
 		if r.DeadlineMS == 0 {
 			r.DeadlineMS = s.DeadlineMS
 		}
+		if r.MaxRetryAfterMS == 0 {
+			r.MaxRetryAfterMS = s.MaxRetryAfterMS
+		}
 	}
 	return s, nil
 }
@@ -118,16 +130,10 @@ func readSuite(name string) (*suite, error) {
 func (r row) check() error {
 	words := [][2]string{{"connect", r.Connect}}
 	for _, f := range r.Network {
-		words = append(words, [2]string{"read", f.Read}, [2]string{"then", f.Then})
-		if f.Send != nil {
-			words = append(words, [2]string{"framing", f.Send.Framing}, [2]string{"stop", f.Send.Stop})
+		if err := f.check(r.Warm); err != nil {
+			return err
 		}
-		if f.Read != "" && (f.Commit || f.Send != nil) || f.Read != "" && f.Read != "header" && r.Warm {
-			return fmt.Errorf("read %q excludes what else is said of the fault", f.Read)
-		}
-		if f.Send == nil && f.Then == "" && f.DelayMS == 0 {
-			return fmt.Errorf("a fault does nothing")
-		}
+		words = append(words, f.words()...)
 	}
 	for _, name := range callNames {
 		e, ok := r.Expect[name]
@@ -146,6 +152,26 @@ func (r row) check() error {
 	return nil
 }
 
+// words returns the values of a fault with their fields.
+func (f fault) words() [][2]string {
+	words := [][2]string{{"read", f.Read}, {"then", f.Then}}
+	if f.Send != nil {
+		words = append(words, [2]string{"framing", f.Send.Framing}, [2]string{"stop", f.Send.Stop})
+	}
+	return words
+}
+
+// check reports combinations without a meaning. A warm connection has been read from.
+func (f fault) check(warm bool) error {
+	switch {
+	case f.Read != "" && (f.Commit || f.Send != nil), warm && (f.Read == "nothing" || f.Read == "byte"):
+		return fmt.Errorf("read %q excludes what else is said of the fault", f.Read)
+	case f.Send == nil && f.Then == "" && f.DelayMS == 0:
+		return errors.New("a fault does nothing")
+	}
+	return nil
+}
+
 // testCase is one call in one row.
 type testCase struct {
 	suite *suite
@@ -155,9 +181,14 @@ type testCase struct {
 
 func (c testCase) String() string { return c.Name + " (" + c.call + ")" }
 
-// slower returns the case with longer times, if they are not the usual ones.
+// hasOwnTimes reports whether the timeouts are not the usual ones.
+func (c testCase) hasOwnTimes() bool {
+	return c.TimeoutMS != c.suite.TimeoutMS || c.DeadlineMS != c.suite.DeadlineMS
+}
+
+// slower returns the case with longer timeouts, if they are not the usual ones.
 func (c testCase) slower(factor int) testCase {
-	if c.TimeoutMS != c.suite.TimeoutMS || c.DeadlineMS != c.suite.DeadlineMS {
+	if c.hasOwnTimes() {
 		c.TimeoutMS *= factor
 		c.DeadlineMS *= factor
 	}

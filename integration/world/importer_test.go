@@ -37,6 +37,7 @@ func record(sampleID string, user uuid.UUID) labhealth.ImportOrderBody {
 func (w *world) runImporter() {
 	for n := 1; ; n++ {
 		p := w.importer.start()
+		w.importing.Store(p)
 		done := w.importOnce(p, n)
 		died := p.isDead()
 		p.kill(false)
@@ -48,7 +49,7 @@ func (w *world) runImporter() {
 			w.report("the import is not done after 40 runs")
 			return
 		}
-		time.Sleep(w.choices.within(40*time.Second, "restart importer", n))
+		time.Sleep(w.restartAfter("restart importer", n))
 	}
 }
 
@@ -70,11 +71,6 @@ func (w *world) importOnce(p *process, n int) bool {
 		Timeout: 10 * time.Second, Settle: settle, Outage: time.Hour, RejectionLimit: -1,
 		Concurrency: w.plan.concurrency, ListByUser: w.plan.listByUser, TrustJournal: w.plan.trustJournal,
 		Now: w.importer.now,
-		OnError: func(sampleID string, err error) {
-			if !p.isDead() {
-				w.claim(sampleID, labhealth.OutcomeOf(err))
-			}
-		},
 	})
 	if p.isDead() {
 		return false
@@ -96,7 +92,7 @@ func openJournal(m machine.Machine) (*bulk.File, error) {
 }
 
 func (w *world) newAPIClient(p *process) (*labhealth.Client, error) {
-	return labhealth.NewClient("sk_test_0123456789", labhealth.WithBaseURL("http://"+serviceAddress), labhealth.WithHTTPClient(newClient(p)))
+	return labhealth.NewClient("sk_test_0123456789", labhealth.WithBaseURL("http://"+serviceAddress), labhealth.WithHTTPClient(newClient(p)), w.observeCalls(p))
 }
 
 func (w *world) source() bulk.Source {

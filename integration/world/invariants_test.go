@@ -36,7 +36,26 @@ func (w *world) checkOrders() {
 	if r := w.finalReport; r == nil || r.Rejected != rejected || r.Applied != int64(len(w.plan.records))-rejected {
 		w.report(fmt.Sprintf("the report is %v", r))
 	}
+	w.checkOutcomes()
 	w.checkJournal()
+}
+
+// checkOutcomes checks that no call that was not sent or was rejected has created an order, and
+// that each one that was applied has.
+func (w *world) checkOutcomes() {
+	for call, outcome := range w.claims {
+		created := w.service.created[call]
+		switch outcome {
+		case labhealth.OutcomeNotSent, labhealth.OutcomeRejected:
+			if created {
+				w.report(fmt.Sprintf("call %s has created an order, but its outcome is %v", call, outcome))
+			}
+		case labhealth.OutcomeApplied:
+			if !created {
+				w.report(fmt.Sprintf("call %s has created no order, but its outcome is %v", call, outcome))
+			}
+		}
+	}
 }
 
 // checkJournal checks that the orders that the journal has are those of the service.

@@ -1,6 +1,7 @@
 package world
 
 import (
+	"bytes"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -9,6 +10,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"slices"
 	"sync"
 	"syscall"
 	"time"
@@ -27,9 +29,19 @@ type network struct {
 func (n *network) identify(name string, request uint64, data []byte) (subject string, number int, key uint64) {
 	sum := fnv.New64a()
 	sum.Write(binary.LittleEndian.AppendUint64(nil, request))
-	sum.Write(data)
+	sum.Write(withoutCall(data))
 	key = sum.Sum64()
 	return fmt.Sprintf("%s %016x", name, key), int(time.Since(n.world.history.start)), key
+}
+
+// withoutCall returns data without the header that identifies the call.
+func withoutCall(data []byte) []byte {
+	before, after, found := bytes.Cut(data, []byte(callHeader+": "))
+	if !found {
+		return data
+	}
+	_, after, _ = bytes.Cut(after, []byte("\r\n"))
+	return slices.Concat(before, after)
 }
 
 // address is a net.Addr.
@@ -250,7 +262,7 @@ func (c *conn) write(p []byte) (int, error) {
 		s.silent = true
 		s.mu.Unlock()
 	case faultDelay:
-		latency = c.world.choices.within(20*time.Second, subject+" late", n)
+		latency = c.world.choices.within(settle/2, subject+" late", n) // the service has the other half
 	}
 	s.send(data, latency, nil)
 	return len(p), nil

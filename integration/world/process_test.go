@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 	"path"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -25,6 +26,8 @@ type computer struct {
 	mu         sync.Mutex
 	operations int           // writes and syncs of its disk, and writes to its network
 	faults     map[int]fault // by the number of the operation
+	syncs      int
+	killSyncs  map[int]bool // the syncs before which a process is killed, by number
 }
 
 // fault is what happens at an operation of a computer.
@@ -117,6 +120,9 @@ func (p *process) do(what string, isDisk bool, op func(failed bool) error) error
 	c.operations++
 	n := c.operations
 	f, found := c.faults[n]
+	if strings.HasPrefix(what, "sync") && !c.world.calm.Load() && c.isKilledAtSync() {
+		f, found = fault{kind: kill}, true
+	}
 	c.mu.Unlock()
 	if !found || c.world.calm.Load() {
 		return op(false)

@@ -68,7 +68,7 @@ func (w *world) runReceiver() {
 			return
 		}
 		if !w.calm.Load() {
-			time.Sleep(w.choices.within(40*time.Second, "restart receiver", n))
+			time.Sleep(w.restartAfter("restart receiver", n))
 		}
 	}
 }

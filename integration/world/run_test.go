@@ -2,6 +2,7 @@ package world
 
 import (
 	"cmp"
+	"context"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -121,13 +122,20 @@ func (s shards) run(t *testing.T) *results {
 		output strings.Builder
 	}
 	all := make([]*process, n)
+	ctx, timeout := t.Context(), time.Duration(0)
+	if deadline, ok := t.Deadline(); ok { // a schedule that hangs ends its process, and is named
+		timeout = max(time.Until(deadline)-15*time.Second, time.Second)
+		limited, cancel := context.WithTimeout(ctx, timeout+5*time.Second) // if it does not yield
+		defer cancel()
+		ctx = limited
+	}
 	for i := range all {
 		encoded, err := json.Marshal(part{s, uint64(i), uint64(n)})
 		if err != nil {
 			t.Fatal(err)
 		}
-		p := &process{cmd: exec.CommandContext(t.Context(), cmp.Or(s.executable, os.Args[0]), "-test.run=^TestPart$", "-test.timeout=0")}
-		p.cmd.Env = append(os.Environ(), "GOMAXPROCS=1", "GOGC=400", "GODEBUG=asyncpreemptoff=1", partVariable+"="+string(encoded), resultVariable+"="+filepath.Join(dir, strconv.Itoa(i)))
+		p := &process{cmd: exec.CommandContext(ctx, cmp.Or(s.executable, os.Args[0]), "-test.run=^TestPart$", "-test.timeout="+timeout.String())}
+		p.cmd.Env = append(os.Environ(), "GOMAXPROCS=1", "GOGC=400", "GODEBUG=asyncpreemptoff=1", partVariable+"="+string(encoded), resultVariable+"="+resultFile(dir, i))
 		p.cmd.Stdout, p.cmd.Stderr = &p.output, &p.output
 		if err := p.cmd.Start(); err != nil {
 			t.Fatal(err)
@@ -136,10 +144,10 @@ func (s shards) run(t *testing.T) *results {
 	}
 	for i, p := range all {
 		if err := p.cmd.Wait(); err != nil {
-			t.Errorf("%v\n%s", err, p.output.String())
+			total.addCrash(t, resultFile(dir, i), fmt.Sprintf("%v\n%s", err, p.output.String()))
 			continue
 		}
-		encoded, err := os.ReadFile(filepath.Join(dir, strconv.Itoa(i)))
+		encoded, err := os.ReadFile(resultFile(dir, i))
 		r := newResults()
 		if err == nil {
 			err = json.Unmarshal(encoded, r)
@@ -150,6 +158,26 @@ func (s shards) run(t *testing.T) *results {
 		total.add(r)
 	}
 	return total
+}
+
+func resultFile(dir string, part int) string { return filepath.Join(dir, strconv.Itoa(part)+".json") }
+
+// seedFile has the seed of the schedule that a part runs.
+func seedFile(resultFile string) string { return resultFile + ".seed" }
+
+// addCrash adds the schedule with which a process has ended, such as a panic in the library.
+func (r *results) addCrash(t *testing.T, resultFile, problem string) {
+	content, err := os.ReadFile(seedFile(resultFile))
+	if err != nil {
+		t.Fatalf("before the first schedule: %s", problem)
+	}
+	seed, err := strconv.ParseUint(strings.TrimSpace(string(content)), 10, 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Schedules++
+	r.Failed[seed] = []string{problem}
+	r.Failures[seed]++
 }
 
 func (r *results) add(other *results) {
@@ -199,11 +227,14 @@ func TestPart(t *testing.T) {
 
 // otherHasFailed reports whether another part has ended.
 func (p *part) otherHasFailed() bool {
-	found, err := filepath.Glob(filepath.Join(filepath.Dir(os.Getenv(resultVariable)), "*"))
+	found, err := filepath.Glob(filepath.Join(filepath.Dir(os.Getenv(resultVariable)), "*.json"))
 	return err == nil && len(found) > 0
 }
 
 func (p *part) runSeed(t *testing.T, seed uint64, r *results) {
+	if err := os.WriteFile(seedFile(os.Getenv(resultVariable)), strconv.AppendUint(nil, seed, 10), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	for range max(p.Repeat, 1) {
 		w := runSeed(t, seed)
 		r.Schedules++

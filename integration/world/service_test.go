@@ -42,7 +42,8 @@ type service struct {
 	orders   []*serviceOrder // in the order of creation
 	requests map[string]int  // imports, by sample ID
 	lists    int
-	lastID   int64 // of an event of an order
+	lastID   int64           // of an event of an order
+	created  map[string]bool // calls that have created an order
 	acked    map[string]bool
 	sent     map[string][]byte // the bodies of events, by ID
 }
@@ -71,7 +72,7 @@ var statuses = []string{
 }
 
 func newService(w *world) *service {
-	s := &service{world: w, requests: map[string]int{}, acked: map[string]bool{}, sent: map[string][]byte{}}
+	s := &service{world: w, requests: map[string]int{}, created: map[string]bool{}, acked: map[string]bool{}, sent: map[string][]byte{}}
 	s.process = newComputer(w, "service").start()
 	s.client = newClient(s.process)
 	mux := http.NewServeMux()
@@ -140,8 +141,12 @@ func (s *service) importOrder(rw http.ResponseWriter, req *http.Request) {
 	case fault >= 2 && fault <= 4:
 		delay, what = w.choices.within(settle/2, subject, n), "created late"
 	}
+	if aimed, ok := w.killInFlight(record.SampleID, n); ok {
+		delay, what = aimed, "created late"
+	}
 	w.history.add(subject, n, what)
-	s.pending.Go(func() { s.create(record.UserID, record.SampleID, n, delay) })
+	call := req.Header.Get(callHeader)
+	s.pending.Go(func() { s.create(record.UserID, record.SampleID, call, n, delay) })
 	switch fault {
 	case 2:
 		panic(http.ErrAbortHandler)
@@ -177,7 +182,7 @@ func (s *service) count(sampleID string) (n int) {
 }
 
 // create creates an order after a delay, and moves it through its statuses.
-func (s *service) create(user uuid.UUID, sampleID string, n int, delay time.Duration) {
+func (s *service) create(user uuid.UUID, sampleID, call string, n int, delay time.Duration) {
 	time.Sleep(delay)
 	s.mu.Lock()
 	if s.world.plan.unique && s.count(sampleID) > 0 {
@@ -186,6 +191,7 @@ func (s *service) create(user uuid.UUID, sampleID string, n int, delay time.Dura
 	}
 	o := &serviceOrder{ID: s.orderID(sampleID, n), UserID: user, SampleID: sampleID, CreatedAt: time.Now().UTC()}
 	s.orders = append(s.orders, o)
+	s.created[call] = true
 	s.mu.Unlock()
 	subject := "order " + sampleID
 	for i, status := range statuses[:1+s.world.choices.below(len(statuses), subject, n)] {
@@ -330,5 +336,9 @@ func (s *service) deliver(id string, body []byte, attempt int) bool {
 	_, err = io.Copy(io.Discard, resp.Body)
 	resp.Body.Close()
 	s.world.history.add("event "+id, attempt, resp.Status)
-	return err == nil && resp.StatusCode/100 == 2
+	isAcknowledged := err == nil && resp.StatusCode/100 == 2
+	if isAcknowledged {
+		s.world.cutAfterRepetition(attempt)
+	}
+	return isAcknowledged
 }

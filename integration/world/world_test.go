@@ -26,18 +26,22 @@ type world struct {
 	ended    atomic.Bool    // the receiver is not restarted anymore
 	dying    sync.WaitGroup // receivers that were killed
 
+	importing atomic.Pointer[process] // the current importer
+	calls     atomic.Int64            // of clients
+
 	mu          sync.Mutex
 	running     *receiver
 	isRunning   *sync.Cond
 	finalReport *bulk.Report
-	claims      map[string]map[labhealth.Outcome]int // outcomes of imports, by sample ID
-	receipts    map[string][]time.Time               // when deliveries were received, by ID
-	accepted    map[string]bool                      // deliveries that the store has accepted
-	problems    []string                             // violations of the invariants
+	claims      map[string]labhealth.Outcome // of imports, by call
+	receipts    map[string][]time.Time       // when deliveries were received, by ID
+	accepted    map[string]bool              // deliveries that the store has accepted
+	problems    []string                     // violations of the invariants
 }
 
 // plan is what happens in a schedule, besides the choices at each event.
 type plan struct {
+	aim          aim
 	importOnly   bool // there is no receiver, which costs most of the time
 	records      []labhealth.ImportOrderBody
 	events       int // with samples
@@ -68,6 +72,8 @@ func newPlan(c choices) plan {
 	if p.lateWorker = next(3) == 0; p.lateWorker {
 		p.lastCut, p.reconcile = 2, false
 	}
+	p.aim = []aim{aimNone, aimNone, aimNone, aimNone, aimInFlight, aimUnsynced}[next(6)]
+	p.concentrate(c)
 	for i := range 1 + next(3) {
 		p.records = append(p.records, record(fmt.Sprintf("%c-%d", "SSSSSR"[next(6)], i), users[next(2)]))
 	}
@@ -76,7 +82,7 @@ func newPlan(c choices) plan {
 
 func newWorld(seed uint64) *world {
 	w := &world{
-		choices: choices{seed}, history: &history{start: time.Now()}, claims: map[string]map[labhealth.Outcome]int{},
+		choices: choices{seed}, history: &history{start: time.Now()}, claims: map[string]labhealth.Outcome{},
 		receipts: map[string][]time.Time{}, accepted: map[string]bool{},
 	}
 	w.isRunning = sync.NewCond(&w.mu)
@@ -97,6 +103,7 @@ func (w *world) run(database content) {
 	i.synced = i.clone()
 	w.receiver.disk.files[databasePath], w.receiver.disk.durable[databasePath] = i, i
 	w.planFaults()
+	w.planAim()
 	var receiving, importing sync.WaitGroup
 	importing.Go(w.runImporter)
 	if !w.plan.importOnly {
@@ -126,14 +133,18 @@ func (w *world) run(database content) {
 	w.service.process.running.Wait()
 }
 
-// planFaults chooses two to six faults.
+// planFaults chooses two to six faults, or up to one besides those of an aim.
 func (w *world) planFaults() {
 	const subject = "fault"
 	var last struct {
 		*computer
 		at int
 	}
-	for i := range 2 + w.choices.below(5, subject, 0) {
+	count := 2 + w.choices.below(5, subject, 0)
+	if w.plan.aim != aimNone {
+		count = w.choices.below(2, subject, 0)
+	}
+	for i := range count {
 		n := 10 * (i + 1)
 		c, operations := w.importer, 6 // up to 2 to the power of
 		if !w.plan.importOnly && w.choices.below(2, subject, n) == 0 {
@@ -248,13 +259,10 @@ func (w *world) failed() bool {
 }
 
 // claim records what an import says about its outcome.
-func (w *world) claim(sampleID string, outcome labhealth.Outcome) {
+func (w *world) claim(call string, outcome labhealth.Outcome) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.claims[sampleID] == nil {
-		w.claims[sampleID] = map[labhealth.Outcome]int{}
-	}
-	w.claims[sampleID][outcome]++
+	w.claims[call] = outcome
 }
 
 func (w *world) noteReceipt(d webhooks.RawDelivery) {
