@@ -62,7 +62,11 @@ type tally struct {
 
 func newTally() *tally { return &tally{outcomes: map[string]int{}, faults: map[string]int{}} }
 
+// add adds what happened in a world. Over TCP, net/http may still dial connections for calls that
+// have ended.
 func (n *tally) add(w *world, results []outcome) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	n.worlds++
 	n.calls += len(results)
 	n.conns += w.dialed
