@@ -1,16 +1,3 @@
-// Package attack attacks the client with servers, networks and transports that know nothing of it,
-// and counts what they commit. A seed decides everything that happens to a few calls: the methods,
-// their options and deadlines, what the network does with each byte, and the http.RoundTripper
-// between. The law is in law_test.go.
-//
-//	go test -C integration -v ./attack
-//
-// The servers are honest: they commit what they accept, and nothing that they reject with a 4xx. A
-// server that commits and responds with a 429, and one whose HTTP/1 responses are out of step with
-// the requests, cannot be told from an honest one.
-//
-// The network is in memory and in a bubble of testing/synctest, so that no wait takes real time.
-// TestLoopback repeats a part of the calls over TCP.
 package attack
 
 import (
@@ -75,7 +62,11 @@ type tally struct {
 
 func newTally() *tally { return &tally{outcomes: map[string]int{}, faults: map[string]int{}} }
 
+// add adds what happened in a world. Over TCP, net/http may still dial connections for calls that
+// have ended.
 func (n *tally) add(w *world, results []outcome) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	n.worlds++
 	n.calls += len(results)
 	n.conns += w.dialed
@@ -109,7 +100,7 @@ func (n *tally) String() string {
 const maxReal = 5 * time.Minute
 
 // attempt runs a schedule in a bubble. A panic, such as that of synctest when goroutines are left
-// behind, breaks the law too.
+// behind, violates an invariant too.
 func attempt(t *testing.T, s *schedule) (w *world, results []outcome, broken []string) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -129,19 +120,19 @@ func attempt(t *testing.T, s *schedule) (w *world, results []outcome, broken []s
 	return w, results, broken
 }
 
-// replays is how often a schedule is run to see whether it breaks the law. The order of goroutines
-// is not part of a schedule.
+// replays is how often a schedule is run to see whether it violates an invariant. The order of
+// goroutines is not part of a schedule.
 const replays = 20
 
 // maxShrink is how long shrinking may take.
 const maxShrink = time.Minute
 
-// report shrinks a schedule that broke the law, and fails the test.
+// report shrinks a schedule that violated an invariant, and fails the test.
 func report(t *testing.T, s *schedule, broken []string) {
 	if os.Getenv("LABHEALTH_ATTACK_FIRST") != "" { // see TestMutants
-		t.Fatalf("seed %d breaks the law:\n\t%s", s.Seed, strings.Join(broken, "\n\t"))
+		t.Fatalf("seed %d violates an invariant:\n\t%s", s.Seed, strings.Join(broken, "\n\t"))
 	}
-	t.Logf("seed %d breaks the law and is shrunk:\n\t%s", s.Seed, strings.Join(broken, "\n\t"))
+	t.Logf("seed %d violates an invariant and is shrunk:\n\t%s", s.Seed, strings.Join(broken, "\n\t"))
 	runs, end := 0, time.Now().Add(maxShrink)
 	small := shrink(s, func(s *schedule) bool {
 		for range replays {
@@ -156,7 +147,7 @@ func report(t *testing.T, s *schedule, broken []string) {
 	})
 	_, _, again := attempt(t, small)
 	text, err := json.Marshal(small)
-	t.Errorf("seed %d breaks the law:\n\t%s\nsmallest schedule, %d runs:\n%v\n\t%s\n"+
+	t.Errorf("seed %d violates an invariant:\n\t%s\nsmallest schedule, %d runs:\n%v\n\t%s\n"+
 		"LABHEALTH_ATTACK_SEED=%d go test -C integration -run TestAttack ./attack\n"+
 		"LABHEALTH_ATTACK_SCHEDULE='%s' go test -C integration -run TestAttack ./attack %v",
 		s.Seed, strings.Join(broken, "\n\t"), runs, small, strings.Join(again, "\n\t"), s.Seed, text, err)
@@ -178,13 +169,8 @@ func number(t *testing.T, name string, otherwise uint64) uint64 {
 // defaultCalls is how many calls a run without settings makes.
 const defaultCalls = 10_000
 
-// Random schedules never break the law:
-//
-//	LABHEALTH_ATTACK_CALLS=1000000  how many calls
-//	LABHEALTH_ATTACK_TIME=1h        how long
-//	LABHEALTH_ATTACK_FROM=7         the first seed; otherwise 1, or the time if the run is a long one
-//	LABHEALTH_ATTACK_SEED=42        this seed only
-//	LABHEALTH_ATTACK_SCHEDULE={…}   this schedule only
+// Random schedules never violate an invariant. The package documentation has the environment
+// variables.
 func TestAttack(t *testing.T) {
 	if text := os.Getenv("LABHEALTH_ATTACK_SCHEDULE"); text != "" {
 		s := new(schedule)

@@ -27,21 +27,21 @@ var certain = []struct {
 		labhealth.OutcomeApplied, 1},
 	{"reset within the header", "", always(connPlan{Window: 1, Exchanges: []exchange{{HTTP1: &http1Plan{ReadOnly: 20, End: endReset}}}}),
 		labhealth.OutcomeNotSent, 0},
-	{"422", "", answering(answer{Status: 422}), labhealth.OutcomeRejected, 0},
-	{"422 through a wrapper", "passes on", answering(answer{Status: 422}), labhealth.OutcomeRejected, 0},
-	{"422 through a copy", "clones", answering(answer{Status: 422}), labhealth.OutcomeRejected, 0},
-	{"429 once", "", answering(answer{Status: 429, RetryAfter: "1"}), labhealth.OutcomeApplied, 1},
-	{"429", "", []connPlan{{Exchanges: []exchange{{Answer: tooMany}, {Answer: tooMany}, {Answer: tooMany}}}}, labhealth.OutcomeRejected, 0},
+	{"422", "", responding(responsePlan{Status: 422}), labhealth.OutcomeRejected, 0},
+	{"422 through a wrapper", "passes on", responding(responsePlan{Status: 422}), labhealth.OutcomeRejected, 0},
+	{"422 through a copy", "clones", responding(responsePlan{Status: 422}), labhealth.OutcomeRejected, 0},
+	{"429 once", "", responding(responsePlan{Status: 429, RetryAfter: "1"}), labhealth.OutcomeApplied, 1},
+	{"429", "", []connPlan{{Exchanges: []exchange{{Response: tooMany}, {Response: tooMany}, {Response: tooMany}}}}, labhealth.OutcomeRejected, 0},
 	{"cut", "", []connPlan{{Exchanges: []exchange{{HTTP1: &http1Plan{Extra: 10, End: endClose}}}}}, labhealth.OutcomeApplied, 1},
 	{"early response", "", []connPlan{{Exchanges: []exchange{{HTTP1: &http1Plan{Early: true}}}}}, labhealth.OutcomeApplied, 1},
 	{"informational responses", "", []connPlan{{Exchanges: []exchange{{HTTP1: &http1Plan{Storm: 4, StormOf: 103}}}}}, labhealth.OutcomeApplied, 1},
 }
 
-var tooMany = answer{Status: http.StatusTooManyRequests}
+var tooMany = responsePlan{Status: http.StatusTooManyRequests}
 
 func always(p connPlan) []connPlan { return []connPlan{p, p, p} }
 
-func answering(a answer) []connPlan { return []connPlan{{Exchanges: []exchange{{Answer: a}}}} }
+func responding(p responsePlan) []connPlan { return []connPlan{{Exchanges: []exchange{{Response: p}}}} }
 
 // filler is more than net/http buffers of a header, so that its end is not written if the
 // connection fails before.

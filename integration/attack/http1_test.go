@@ -250,14 +250,14 @@ func serveHTTP1(c net.Conn, w *world, p *connPlan) {
 			x.HTTP1 = &http1Plan{}
 		}
 		_ = c.SetReadDeadline(time.Now().Add(longStall)) // some transports keep a connection for ever
-		if !conn.exchange(w, x.Answer, x.HTTP1) {
+		if !conn.exchange(w, x.Response, x.HTTP1) {
 			return
 		}
 	}
 }
 
 // exchange serves one request. It reports whether the connection can serve another one.
-func (c *http1Conn) exchange(w *world, plan answer, p *http1Plan) bool {
+func (c *http1Conn) exchange(w *world, plan responsePlan, p *http1Plan) bool {
 	c.limit = -1
 	if p.ReadOnly > 0 {
 		c.limit = p.ReadOnly
@@ -315,7 +315,7 @@ func (c *http1Conn) end(w *world, p *http1Plan) bool {
 }
 
 // respond writes the response. It reports whether the connection can serve another request.
-func (c *http1Conn) respond(w *world, a *arrival, plan answer, p *http1Plan) bool {
+func (c *http1Conn) respond(w *world, a *arrival, plan responsePlan, p *http1Plan) bool {
 	whole := p.response(w, a, plan)
 	text := whole
 	if p.Written > 0 {
@@ -357,7 +357,7 @@ func (c *http1Conn) write(w *world, text []byte, p *http1Plan) error {
 }
 
 // response returns the bytes of a response.
-func (p *http1Plan) response(w *world, a *arrival, plan answer) []byte {
+func (p *http1Plan) response(w *world, a *arrival, plan responsePlan) []byte {
 	if p.Framing == framingUntilClose && plan.status() < 300 {
 		a.commit() // what is left of the page of a proxy may look like an empty response
 	}

@@ -104,14 +104,14 @@ const (
 // http2Request is a request as far as it has arrived.
 type http2Request struct {
 	*arrival
-	n       int // of the connection, from 0
-	id      uint32
-	header  map[string]string
-	answer  answer
-	reply   http2Reply
-	length  int  // of the body so far
-	data    bool // a DATA frame has arrived
-	replied bool
+	n        int // of the connection, from 0
+	id       uint32
+	header   map[string]string
+	response responsePlan
+	reply    http2Reply
+	length   int  // of the body so far
+	data     bool // a DATA frame has arrived
+	replied  bool
 }
 
 // http2Conn is a connection to an HTTP/2 server.
@@ -167,7 +167,7 @@ func serveHTTP2(conn net.Conn, w *world, p *connPlan) {
 // over ends the requests that have no response.
 func (c *http2Conn) over() {
 	for _, r := range c.requests {
-		r.over(r.answer)
+		r.over(r.response)
 	}
 }
 
@@ -207,7 +207,7 @@ func (c *http2Conn) receive(frame http2.Frame) bool {
 	case *http2.RSTStreamFrame:
 		if r := c.requests[f.StreamID]; r != nil {
 			delete(c.requests, f.StreamID)
-			r.over(r.answer)
+			r.over(r.response)
 		}
 	case *http2.HeadersFrame:
 		c.open = &http2Request{n: c.arrived, id: f.StreamID, header: map[string]string{}}
@@ -238,15 +238,15 @@ func (c *http2Conn) headerBlock(block []byte, complete bool) bool {
 		return false
 	}
 	if r.n < len(c.plan.Exchanges) {
-		r.answer = c.plan.Exchanges[r.n].Answer
+		r.response = c.plan.Exchanges[r.n].Response
 	}
 	if r.n < len(c.plan.HTTP2.Replies) {
 		r.reply = c.plan.HTTP2.Replies[r.n]
 	}
 	r.arrival = c.world.arrive(r.header[":method"], r.header[":path"], func(name string) string { return r.header[strings.ToLower(name)] })
-	r.answer = r.honest(r.answer)
+	r.response = r.honest(r.response)
 	c.requests[r.id] = r
-	r.received(r.answer, false)
+	r.received(r.response, false)
 	c.steps(atHeader, r.n, r.id)
 	if r.reply.Early {
 		c.respond(r)
@@ -299,12 +299,12 @@ func (c *http2Conn) complete(r *http2Request) {
 	}
 	delete(c.requests, r.id)
 	c.steps(atRequest, r.n, r.id)
-	r.received(r.answer, true)
+	r.received(r.response, true)
 	c.steps(atCommit, r.n, r.id)
 	if !r.replied {
 		c.respond(r)
 	}
-	r.over(r.answer)
+	r.over(r.response)
 }
 
 // respond sends the response to a request.
@@ -314,13 +314,13 @@ func (c *http2Conn) respond(r *http2Request) {
 	if r.reply.Silent {
 		return
 	}
-	if r.answer.Delay > 0 {
-		c.world.stall(r.answer.Delay)
+	if r.response.Delay > 0 {
+		c.world.stall(r.response.Delay)
 	}
-	if status := r.answer.status(); status >= 200 && status <= 299 && c.emptiesBodies() {
+	if status := r.response.status(); status >= 200 && status <= 299 && c.emptiesBodies() {
 		r.commit() // whatever the body says: an empty one is a success
 	}
-	status, header, content := r.respond(r.answer)
+	status, header, content := r.respond(r.response)
 	fields := []field{{":status", strconv.Itoa(status)}}
 	for _, f := range header {
 		fields = append(fields, field{strings.ToLower(f.name), f.value})
@@ -461,8 +461,8 @@ var largeWindow = func() uint32 {
 // status500 is a header block, an entry of the static table. A 500 claims nothing.
 var status500 = []byte{0x8e}
 
-// http2Actions are the actions that write frames. A frame may lie: the law holds for GOAWAY and
-// REFUSED_STREAM after a commit too.
+// http2Actions are the actions that write frames. A frame may be false: the invariants also hold
+// for GOAWAY and REFUSED_STREAM after a commit.
 var http2Actions = []http2Action{
 	{"GOAWAY", codes, func(_ *http2Conn, w *http2.Framer, id, value uint32) error {
 		return w.WriteGoAway(id, http2.ErrCode(value), []byte(patientCanary))

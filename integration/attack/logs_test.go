@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// net/http writes bytes that nobody asked for to the default logger. The client's own connections
+// net/http writes unsolicited bytes to the default logger. The client's own connections
 // keep them from it; what wrappers send is not checked.
 func TestNothingIsLogged(t *testing.T) {
 	var logged bytes.Buffer

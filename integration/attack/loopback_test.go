@@ -47,7 +47,7 @@ func (s *schedule) hurry() {
 		p.DialDelay = min(p.DialDelay, wait)
 		for j := range p.Exchanges {
 			x := &p.Exchanges[j]
-			x.Answer.Delay = min(x.Answer.Delay, wait)
+			x.Response.Delay = min(x.Response.Delay, wait)
 			if x.HTTP1 != nil {
 				x.HTTP1.PauseFor, x.HTTP1.EndDelay = min(x.HTTP1.PauseFor, wait), min(x.HTTP1.EndDelay, wait)
 			}
@@ -55,7 +55,7 @@ func (s *schedule) hurry() {
 	}
 }
 
-// The law holds for real connections too.
+// The invariants hold for real connections too.
 func TestLoopback(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -75,7 +75,7 @@ func TestLoopback(t *testing.T) {
 				if s.Protocol != protocols[0].name { // their waits take real time
 					continue
 				}
-				if wrapper := wrapperNamed(s.Transport); wrapper != nil && wrapper.deaf {
+				if wrapper := wrapperNamed(s.Transport); wrapper != nil && wrapper.ignoresContext {
 					s.Transport = ""
 				}
 				s.hurry()

@@ -109,7 +109,7 @@ func TestMutants(t *testing.T) {
 			t.Logf("%v: %s", took.Round(100*time.Millisecond), caught)
 		})
 	}
-	t.Logf("\n| defect | found after | law |\n|---|---|---|\n%s", table.String())
+	t.Logf("\n| defect | found after | invariant |\n|---|---|---|\n%s", table.String())
 }
 
 // build compiles the tests of this package with a mutant of the library.
@@ -156,10 +156,10 @@ func (m *mutant) build(t *testing.T) string {
 	return program
 }
 
-// firstLine matches what the attack reports about the first schedule that breaks the law.
-var firstLine = regexp.MustCompile(`(?m)breaks the law:\s+.*$|\d+ attempts, the limit of an outage.*$|\d+ bytes are logged|^panic: .*$`)
+// firstLine matches what the attack reports about the first schedule that violates an invariant.
+var firstLine = regexp.MustCompile(`(?m)violates an invariant:\s+.*$|\d+ attempts, the limit of an outage.*$|\d+ bytes are logged|^panic: .*$`)
 
-// attackMutant runs the attack until the law is broken. It returns how, and after what time.
+// attackMutant runs the attack until an invariant is violated. It returns how, and after what time.
 func attackMutant(t *testing.T, program string) (caught string, took time.Duration) {
 	ctx, cancel := context.WithTimeout(t.Context(), mutantTime+30*time.Second)
 	defer cancel()
@@ -181,7 +181,7 @@ func attackMutant(t *testing.T, program string) (caught string, took time.Durati
 	case err == nil:
 		return "", took
 	}
-	caught = strings.TrimPrefix(firstLine.FindString(string(out)), "breaks the law:")
+	caught = strings.TrimPrefix(firstLine.FindString(string(out)), "violates an invariant:")
 	return cmp.Or(strings.TrimSpace(caught), "the test failed: "+string(out)), took
 }
 

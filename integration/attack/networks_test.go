@@ -47,13 +47,13 @@ const doFlip = "flip" // changes a bit
 
 // proxyPlan is what a proxy does with a CONNECT.
 type proxyPlan struct {
-	Status  int           `json:",omitzero"` // 0 is 200
-	Storm   int           `json:",omitzero"` // informational responses before
-	Delay   time.Duration `json:",omitzero"`
-	Written int           `json:",omitzero"` // it writes Written-1 bytes of the response, and does End; 0 for all
-	Stray   string        `json:",omitzero"` // bytes after the response
-	Answers bool          `json:",omitzero"` // it answers in place of the service, without TLS
-	End     string        `json:",omitzero"` // of ends, after the response; empty connects
+	Status   int           `json:",omitzero"` // 0 is 200
+	Storm    int           `json:",omitzero"` // informational responses before
+	Delay    time.Duration `json:",omitzero"`
+	Written  int           `json:",omitzero"` // it writes Written-1 bytes of the response, and does End; 0 for all
+	Stray    string        `json:",omitzero"` // bytes after the response
+	Responds bool          `json:",omitzero"` // it responds in place of the service, without TLS
+	End      string        `json:",omitzero"` // of ends, after the response; empty connects
 }
 
 // networkProtocols are those with TLS.
@@ -209,7 +209,7 @@ func serveCONNECT(c net.Conn, w *world, p *connPlan) {
 	case plan.End == endStall:
 		w.stall(0)
 	case plan.End != "" || plan.Written > 0 || status != http.StatusOK:
-	case plan.Answers:
+	case plan.Responds:
 		_, _ = io.WriteString(c, "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n{}")
 		_, _ = io.CopyN(io.Discard, c, 1)
 	default:
@@ -311,7 +311,7 @@ func randomNetwork(r *mathrand.Rand, p *connPlan) {
 }
 
 func randomProxy(r *mathrand.Rand) *proxyPlan {
-	p := &proxyPlan{Answers: oneIn(r, 8)}
+	p := &proxyPlan{Responds: oneIn(r, 8)}
 	if oneIn(r, 3) {
 		p.Status = pick(r, 101, 201, 204, 302, 400, 403, 407, 429, 500, 502, 503, 504)
 	}

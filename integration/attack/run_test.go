@@ -76,10 +76,12 @@ func protocolNamed(name string) protocol {
 }
 
 func newWorld(s *schedule) *world {
-	return &world{
+	w := &world{
 		plan: s, protocol: protocolNamed(s.Protocol), pair: pipes, ended: make(chan struct{}), open: map[net.Conn]bool{},
 		calls: make([]callRecord, len(s.Calls)), faults: map[string]int{}, keys: map[string]string{},
 	}
+	w.closed = sync.NewCond(&w.mu)
+	return w
 }
 
 // outcome is how a call ended.
@@ -90,7 +92,7 @@ type outcome struct {
 	took     time.Duration
 }
 
-// run makes the calls of the schedule, and returns what broke the law.
+// run makes the calls of the schedule, and returns what violated an invariant.
 func (w *world) run() (results []outcome, broken []string) {
 	p := &w.plan.Client
 	transport := &http.Transport{
@@ -131,11 +133,15 @@ func (w *world) run() (results []outcome, broken []string) {
 // maxLinger is how long connections may stay open after the last call.
 const maxLinger = time.Hour
 
-// wait waits for the servers, and returns how many connections it had to close.
+// wait waits until no connection is served, and returns how many connections it had to close.
 func (w *world) wait() (left int) {
 	over := make(chan struct{})
 	go func() {
-		w.servers.Wait()
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		for len(w.open) > 0 {
+			w.closed.Wait()
+		}
 		close(over)
 	}()
 	timer := time.NewTimer(maxLinger)

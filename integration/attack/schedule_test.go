@@ -63,15 +63,15 @@ type connPlan struct {
 	Network   *networkPlan  `json:",omitzero"`
 }
 
-// exchange is what a server does with one request. HTTP/2 servers use the answer, and their own
+// exchange is what a server does with one request. HTTP/2 servers use Response, and their own
 // plan for everything else.
 type exchange struct {
-	Answer answer     `json:",omitzero"`
-	HTTP1  *http1Plan `json:",omitzero"`
+	Response responsePlan `json:",omitzero"`
+	HTTP1    *http1Plan   `json:",omitzero"`
 }
 
-// answer is the response to a request, in terms of any version of HTTP.
-type answer struct {
+// responsePlan is the response to a request, in terms of any version of HTTP.
+type responsePlan struct {
 	Status     int           `json:",omitzero"` // 0 is 200
 	Body       string        `json:",omitzero"` // of bodies; empty for the one that fits the call
 	RetryAfter string        `json:",omitzero"`
@@ -126,7 +126,7 @@ func slowWrite(r *rand.Rand, s *schedule) {
 	s.Client.Timeout, s.Client.Attempts = time.Second, 1 // another one would need the lock of the write: see canBlock
 	s.Conns = []connPlan{{
 		Linger: 2 * time.Second, HTTP2: &http2Plan{LateSettings: true, Steps: []http2Step{{At: atConnect, Do: doStall, Value: uint32(r.IntN(1500))}}},
-		Exchanges: []exchange{{Answer: answer{Commit: commitAtHeader}}},
+		Exchanges: []exchange{{Response: responsePlan{Commit: commitAtHeader}}},
 	}}
 }
 
@@ -226,7 +226,7 @@ func randomConn(r *rand.Rand, name string) (p connPlan) {
 		p.Linger = randomTime(r, 7)
 	}
 	for range r.IntN(4) {
-		x := exchange{Answer: randomAnswer(r)}
+		x := exchange{Response: randomResponse(r)}
 		if oneIn(r, 2) {
 			x.HTTP1 = randomHTTP1(r)
 		}
@@ -241,32 +241,32 @@ func randomConn(r *rand.Rand, name string) (p connPlan) {
 	return p
 }
 
-func randomAnswer(r *rand.Rand) (a answer) {
+func randomResponse(r *rand.Rand) (p responsePlan) {
 	switch r.IntN(6) {
 	case 0:
-		a.Status = pick(r, 200, 201, 202, 203, 204, 205, 206, 226, 299)
+		p.Status = pick(r, 200, 201, 202, 203, 204, 205, 206, 226, 299)
 	case 1:
-		a.Status = pick(r, 400, 401, 401, 403, 404, 405, 407, 408, 409, 410, 413, 421, 422, 425, 426, 429, 429, 431, 451, 499)
+		p.Status = pick(r, 400, 401, 401, 403, 404, 405, 407, 408, 409, 410, 413, 421, 422, 425, 426, 429, 429, 431, 451, 499)
 	case 2:
-		a.Status = pick(r, 500, 500, 501, 502, 503, 503, 504, 505, 507, 511, 520, 599, 600, 999)
+		p.Status = pick(r, 500, 500, 501, 502, 503, 503, 504, 505, 507, 511, 520, 599, 600, 999)
 	case 3:
-		a.Status = pick(r, 101, 300, 301, 302, 303, 304, 305, 307, 308, 399)
-		a.Location = pick(r, "", "/elsewhere", "/v3/order/import", "//other.example.com/v3/order/import", "http://other.example.com/",
+		p.Status = pick(r, 101, 300, 301, 302, 303, 304, 305, 307, 308, 399)
+		p.Location = pick(r, "", "/elsewhere", "/v3/order/import", "//other.example.com/v3/order/import", "http://other.example.com/",
 			"https://other.example.com/"+patientCanary, "http://127.0.0.1:9090/", "http://user:pass@127.0.0.1:8080/", "://", "javascript:alert(1)",
 			"http://127.0.0.1:8080/v3/order?name="+patientCanary)
 	}
 	if oneIn(r, 5) {
-		a.Body = pick(r, bodies...).name
+		p.Body = pick(r, bodies...).name
 	}
 	if oneIn(r, 4) {
-		a.RetryAfter = pick(r, "0", "1", "1", "2", "30", "61", "-1", "99999999999999999999", "1.5", "soon "+patientCanary, "Fri, 31 Dec 9999 23:59:59 GMT",
+		p.RetryAfter = pick(r, "0", "1", "1", "2", "30", "61", "-1", "99999999999999999999", "1.5", "soon "+patientCanary, "Fri, 31 Dec 9999 23:59:59 GMT",
 			"Thu, 01 Jan 1970 00:00:00 GMT", "Sat, 01 Jan 2000 00:00:02 GMT", "")
 	}
 	if oneIn(r, 3) {
-		a.Commit = pick(r, commitAtHeader, commitNever, commitLate)
+		p.Commit = pick(r, commitAtHeader, commitNever, commitLate)
 	}
 	if oneIn(r, 6) {
-		a.Delay = randomTime(r, 7)
+		p.Delay = randomTime(r, 7)
 	}
-	return a
+	return p
 }

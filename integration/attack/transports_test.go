@@ -20,12 +20,13 @@ type wrapper struct {
 	// hidden wrappers send a write more than once without the hooks of net/http/httptrace, so that
 	// nobody can stop them: they may cause as many commits as they send requests.
 	hidden bool
-	// misleading wrappers return the response to a request that the hooks saw, and have sent another
-	// one that they did not see: they may make a commit look like a rejection.
+	// misleading wrappers return the response to a request that the hooks saw, after another one
+	// that they did not see: they may make a commit look like a rejection.
 	misleading bool
-	// deaf wrappers ignore the end of the attempt, so that it may take longer than its deadline.
-	deaf bool
-	make func(w *world, inner http.RoundTripper) roundTripper
+	// ignoresContext wrappers do not stop at the end of the attempt, which may take longer than its
+	// deadline.
+	ignoresContext bool
+	make           func(w *world, inner http.RoundTripper) roundTripper
 }
 
 type roundTripper func(*http.Request) (*http.Response, error)
@@ -63,15 +64,15 @@ var wrappers = []wrapper{
 		}
 	}},
 	{name: "retries after errors and 5xx", make: func(_ *world, inner http.RoundTripper) roundTripper { return retrying(inner, 3) }},
-	{name: "retries, deaf", deaf: true, make: func(_ *world, inner http.RoundTripper) roundTripper {
+	{name: "retries, ignores its context", ignoresContext: true, make: func(_ *world, inner http.RoundTripper) roundTripper {
 		return func(r *http.Request) (*http.Response, error) {
 			return retrying(inner, 3)(r.WithContext(context.WithoutCancel(r.Context())))
 		}
 	}},
-	{name: "retries, unseen", hidden: true, deaf: true, make: func(_ *world, inner http.RoundTripper) roundTripper {
+	{name: "retries, unseen", hidden: true, ignoresContext: true, make: func(_ *world, inner http.RoundTripper) roundTripper {
 		return retrying(unseen(inner), 3)
 	}},
-	{name: "retries unseen after a 5xx that was seen", hidden: true, deaf: true, make: func(_ *world, inner http.RoundTripper) roundTripper {
+	{name: "retries unseen after a 5xx that was seen", hidden: true, ignoresContext: true, make: func(_ *world, inner http.RoundTripper) roundTripper {
 		return func(r *http.Request) (*http.Response, error) {
 			content := bodyOfRequest(r)
 			resp, err := inner.RoundTrip(copyOf(r, content))
@@ -82,7 +83,7 @@ var wrappers = []wrapper{
 			return unseen(inner)(copyOf(r, content))
 		}
 	}},
-	{name: "without hooks", hidden: false, deaf: true, make: func(_ *world, inner http.RoundTripper) roundTripper { return unseen(inner) }},
+	{name: "without hooks", hidden: false, ignoresContext: true, make: func(_ *world, inner http.RoundTripper) roundTripper { return unseen(inner) }},
 	{name: "without hooks, passes the deadline on", make: func(_ *world, inner http.RoundTripper) roundTripper {
 		return func(r *http.Request) (*http.Response, error) {
 			ctx, cancel := context.WithCancel(context.Background())
@@ -107,7 +108,7 @@ var wrappers = []wrapper{
 			return inner.RoundTrip(copyOf(r, content))
 		}
 	}},
-	{name: "fails over, unseen", deaf: true, make: func(_ *world, inner http.RoundTripper) roundTripper {
+	{name: "fails over, unseen", ignoresContext: true, make: func(_ *world, inner http.RoundTripper) roundTripper {
 		refusing := &http.Transport{DialContext: refuse}
 		return func(r *http.Request) (*http.Response, error) {
 			content := bodyOfRequest(r)
@@ -141,7 +142,7 @@ var wrappers = []wrapper{
 		}
 	}},
 	{name: "sends two at once", make: func(w *world, inner http.RoundTripper) roundTripper { return twice(w, inner, inner) }},
-	{name: "sends two at once, one unseen", hidden: true, misleading: true, deaf: true, make: func(w *world, inner http.RoundTripper) roundTripper {
+	{name: "sends two at once, one unseen", hidden: true, misleading: true, ignoresContext: true, make: func(w *world, inner http.RoundTripper) roundTripper {
 		return twice(w, inner, unseen(inner))
 	}},
 	{name: "returns before it has sent", make: func(w *world, inner http.RoundTripper) roundTripper {
@@ -157,7 +158,7 @@ var wrappers = []wrapper{
 			return nil, errWrapper
 		}
 	}},
-	{name: "gives up at the end of the attempt and goes on", deaf: true, make: func(w *world, inner http.RoundTripper) roundTripper {
+	{name: "gives up at the end of the attempt and goes on", ignoresContext: true, make: func(w *world, inner http.RoundTripper) roundTripper {
 		return func(r *http.Request) (*http.Response, error) {
 			c := copyOf(r.WithContext(context.WithoutCancel(r.Context())), bodyOfRequest(r))
 			responses := make(chan *http.Response)
@@ -277,9 +278,9 @@ var wrappers = []wrapper{
 			return resp, err
 		}
 	}},
-	// It reads where the client cannot close the body: over HTTP/2 net/http does not notice the end of
-	// the attempt while the server responds early and takes no more of the request.
-	{name: "buffers the response", deaf: true, make: func(_ *world, inner http.RoundTripper) roundTripper {
+	// It reads where the client cannot close the body: over HTTP/2 net/http does not notice the end
+	// of the attempt while the server responds early and takes no more of the request.
+	{name: "buffers the response", ignoresContext: true, make: func(_ *world, inner http.RoundTripper) roundTripper {
 		return func(r *http.Request) (*http.Response, error) {
 			resp, err := inner.RoundTrip(r)
 			if err != nil {

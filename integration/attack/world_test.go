@@ -34,13 +34,13 @@ type world struct {
 	protocol protocol
 	real     bool // time is real: the world is not in a synctest bubble
 	pair     func(window int) (client, server net.Conn, err error)
-	servers  sync.WaitGroup
 	late     sync.WaitGroup // what a wrapper does after it has returned
 	ended    chan struct{}  // closed when the calls have returned: stalls end
 
 	mu      sync.Mutex
 	dialed  int
-	open    map[net.Conn]bool // server ends
+	open    map[net.Conn]bool // server ends that are served
+	closed  *sync.Cond        // of mu: a server end is not served anymore. Connections may be dialed meanwhile
 	calls   []callRecord
 	foreign []byte // what arrived at other hosts
 	faults  map[string]int
@@ -120,15 +120,15 @@ func (a *arrival) isLookup() bool {
 	return a.call >= 0 && a.row().isWrite() && (a.method == http.MethodGet || a.method == http.MethodHead)
 }
 
-// honest returns the answer to a request: nothing is found that was not committed.
-func (a *arrival) honest(plan answer) answer {
+// honest returns the response to a request: nothing is found that was not committed.
+func (a *arrival) honest(plan responsePlan) responsePlan {
 	if !a.isLookup() {
 		return plan
 	}
 	a.w.mu.Lock()
 	defer a.w.mu.Unlock()
 	if len(a.w.calls[a.call].commits) == 0 {
-		return answer{Status: http.StatusNotFound}
+		return responsePlan{Status: http.StatusNotFound}
 	}
 	return plan
 }
@@ -183,11 +183,12 @@ func (w *world) dial(ctx context.Context, _, address string) (net.Conn, error) {
 	w.mu.Lock()
 	w.open[server] = true
 	w.mu.Unlock()
-	w.servers.Go(func() {
+	go func() {
 		defer func() {
 			_ = server.Close()
 			w.mu.Lock()
 			delete(w.open, server)
+			w.closed.Broadcast()
 			w.mu.Unlock()
 		}()
 		if address != w.protocol.address {
@@ -198,6 +199,6 @@ func (w *world) dial(ctx context.Context, _, address string) (net.Conn, error) {
 			return
 		}
 		w.protocol.serve(server, w, plan)
-	})
+	}()
 	return client, nil
 }

@@ -25,7 +25,7 @@ type client struct {
 	label   string // in the tables
 	module  string // whose version the tables name
 	reports bool   // it reports an outcome
-	do      func(context.Context, call) (answer, error)
+	do      func(context.Context, call) (report, error)
 }
 
 var clients = []client{
@@ -41,27 +41,27 @@ var clients = []client{
 }
 
 // labhealthClient calls the methods of this library.
-func labhealthClient(ctx context.Context, c call) (answer, error) {
+func labhealthClient(ctx context.Context, c call) (report, error) {
 	policy := labhealth.RetryPolicy{
 		BaseWait: 1, MaxWait: 1, ReadTimeout: c.timeout(), WriteTimeout: c.timeout(),
 		MaxRetryAfter: milliseconds(c.MaxRetryAfterMS), MaxAttempts: c.MaxAttempts,
 	}
 	client, err := labhealth.NewClient(c.APIKey, labhealth.WithBaseURL(c.BaseURL), labhealth.WithRetry(policy))
 	if err != nil {
-		return answer{}, err
+		return report{}, err
 	}
 	defer client.CloseIdleConnections()
 	if c.Warm != "" {
 		if err := client.Do(ctx, http.MethodGet, c.Warm, nil, nil); err != nil {
-			return answer{}, err
+			return report{}, err
 		}
 	}
 	id, err := callMethod(ctx, client, c)
-	a := answer{Outcome: labhealth.OutcomeOf(err).String()}
+	r := report{Outcome: labhealth.OutcomeOf(err).String()}
 	if err == nil {
-		a.ID = id.String()
+		r.ID = id.String()
 	}
-	return a, nil
+	return r, nil
 }
 
 // callMethod makes the call with the method for it, and returns the ID of the order.
@@ -105,12 +105,12 @@ func orderID(path string) uuid.UUID {
 }
 
 // plain returns a client that uses net/http, with an idempotency key for imports if there is one.
-func plain(key string) func(context.Context, call) (answer, error) {
-	return func(ctx context.Context, c call) (answer, error) {
+func plain(key string) func(context.Context, call) (report, error) {
+	return func(ctx context.Context, c call) (report, error) {
 		client := http.Client{Transport: &http.Transport{}, Timeout: c.timeout()}
 		defer client.CloseIdleConnections()
 		if err := warm(ctx, &client, c); err != nil {
-			return answer{}, err
+			return report{}, err
 		}
 		var body io.Reader
 		if c.Request.Body != "" {
@@ -118,7 +118,7 @@ func plain(key string) func(context.Context, call) (answer, error) {
 		}
 		r, err := http.NewRequestWithContext(ctx, c.Request.Method, c.BaseURL+c.Request.Path, body)
 		if err != nil {
-			return answer{}, err
+			return report{}, err
 		}
 		for name, value := range c.headers() {
 			r.Header.Set(name, value)
@@ -152,37 +152,37 @@ func warm(ctx context.Context, client *http.Client, c call) error {
 	return err
 }
 
-// read reads a response. An error of the client is an answer without an ID.
-func read(resp *http.Response, err error) (answer, error) {
+// read reads a response. An error of the client is a report without an ID.
+func read(resp *http.Response, err error) (report, error) {
 	if err != nil {
-		return answer{}, nil //nolint:nilerr // the client does not say what happened
+		return report{}, nil //nolint:nilerr // the client does not say what happened
 	}
 	defer resp.Body.Close()
 	body, err := io.ReadAll(resp.Body)
-	return answerOf(resp.StatusCode, body, err), nil
+	return reportOf(resp.StatusCode, body, err), nil
 }
 
-// answerOf returns the ID of the order in a successful response.
-func answerOf(statusCode int, body []byte, err error) answer {
+// reportOf returns the ID of the order in a successful response.
+func reportOf(statusCode int, body []byte, err error) report {
 	var document struct {
 		Order struct {
 			ID string `json:"id"`
 		} `json:"order"`
 	}
 	if err != nil || statusCode < 200 || statusCode > 299 || json.Unmarshal(body, &document) != nil {
-		return answer{}
+		return report{}
 	}
-	return answer{ID: document.Order.ID}
+	return report{ID: document.Order.ID}
 }
 
-func retryableClient(ctx context.Context, c call) (answer, error) {
+func retryableClient(ctx context.Context, c call) (report, error) {
 	client := retryablehttp.NewClient()
 	client.Logger, client.RetryWaitMin, client.RetryWaitMax = nil, time.Millisecond, time.Millisecond
 	client.RetryMax = c.retries(client.RetryMax)
 	client.HTTPClient.Timeout = c.timeout()
 	defer client.HTTPClient.CloseIdleConnections()
 	if err := warm(ctx, client.HTTPClient, c); err != nil {
-		return answer{}, err
+		return report{}, err
 	}
 	var body any
 	if c.Request.Body != "" {
@@ -190,7 +190,7 @@ func retryableClient(ctx context.Context, c call) (answer, error) {
 	}
 	r, err := retryablehttp.NewRequestWithContext(ctx, c.Request.Method, c.BaseURL+c.Request.Path, body)
 	if err != nil {
-		return answer{}, err
+		return report{}, err
 	}
 	for name, value := range c.headers() {
 		r.Header.Set(name, value)
@@ -198,13 +198,13 @@ func retryableClient(ctx context.Context, c call) (answer, error) {
 	return read(client.Do(r))
 }
 
-func restyClient(retries int) func(context.Context, call) (answer, error) {
-	return func(ctx context.Context, c call) (answer, error) {
+func restyClient(retries int) func(context.Context, call) (report, error) {
+	return func(ctx context.Context, c call) (report, error) {
 		client := resty.New().SetTimeout(c.timeout()).SetRetryCount(c.retries(retries)).SetLogger(silent{}).
 			SetRetryWaitTime(time.Millisecond).SetRetryMaxWaitTime(time.Millisecond)
 		defer client.Client().CloseIdleConnections()
 		if err := warm(ctx, client.Client(), c); err != nil {
-			return answer{}, err
+			return report{}, err
 		}
 		// resty does not apply its timeout to a context that has a deadline.
 		r := client.R().SetContext(withoutDeadline{ctx}).SetHeaders(c.headers())
@@ -213,18 +213,18 @@ func restyClient(retries int) func(context.Context, call) (answer, error) {
 		}
 		resp, err := r.Execute(c.Request.Method, c.BaseURL+c.Request.Path)
 		if err != nil {
-			return answer{}, nil //nolint:nilerr // as in read
+			return report{}, nil //nolint:nilerr // as in read
 		}
-		return answerOf(resp.StatusCode(), resp.Bytes(), nil), nil
+		return reportOf(resp.StatusCode(), resp.Bytes(), nil), nil
 	}
 }
 
-func restyV2Client(ctx context.Context, c call) (answer, error) {
+func restyV2Client(ctx context.Context, c call) (report, error) {
 	client := restyv2.New().SetTimeout(c.timeout()).SetRetryCount(c.retries(3)).SetLogger(silent{}).
 		SetRetryWaitTime(time.Millisecond).SetRetryMaxWaitTime(time.Millisecond)
 	defer client.GetClient().CloseIdleConnections()
 	if err := warm(ctx, client.GetClient(), c); err != nil {
-		return answer{}, err
+		return report{}, err
 	}
 	r := client.R().SetContext(ctx).SetHeaders(c.headers())
 	if c.Request.Body != "" {
@@ -232,13 +232,13 @@ func restyV2Client(ctx context.Context, c call) (answer, error) {
 	}
 	resp, err := r.Execute(c.Request.Method, c.BaseURL+c.Request.Path)
 	if err != nil {
-		return answer{}, nil //nolint:nilerr // as in read
+		return report{}, nil //nolint:nilerr // as in read
 	}
-	return answerOf(resp.StatusCode(), resp.Body(), nil), nil
+	return reportOf(resp.StatusCode(), resp.Body(), nil), nil
 }
 
-func reqClient(retries int) func(context.Context, call) (answer, error) {
-	return func(ctx context.Context, c call) (answer, error) {
+func reqClient(retries int) func(context.Context, call) (report, error) {
+	return func(ctx context.Context, c call) (report, error) {
 		client := req.C().SetTimeout(c.timeout()).SetLogger(nil)
 		if retries > 0 {
 			client.SetCommonRetryCount(c.retries(retries)).SetCommonRetryFixedInterval(time.Millisecond)
@@ -246,7 +246,7 @@ func reqClient(retries int) func(context.Context, call) (answer, error) {
 		defer client.GetClient().CloseIdleConnections()
 		if c.Warm != "" {
 			if _, err := client.R().SetContext(ctx).Get(c.BaseURL + c.Warm); err != nil {
-				return answer{}, err
+				return report{}, err
 			}
 		}
 		r := client.R().SetContext(ctx).SetHeaders(c.headers())
@@ -255,9 +255,9 @@ func reqClient(retries int) func(context.Context, call) (answer, error) {
 		}
 		resp, err := r.Send(c.Request.Method, c.BaseURL+c.Request.Path)
 		if err != nil {
-			return answer{}, nil //nolint:nilerr // as in read
+			return report{}, nil //nolint:nilerr // as in read
 		}
-		return answerOf(resp.StatusCode, resp.Bytes(), nil), nil
+		return reportOf(resp.StatusCode, resp.Bytes(), nil), nil
 	}
 }
 

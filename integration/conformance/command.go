@@ -20,15 +20,15 @@ const patience = 30 * time.Second
 var errLine = errors.New("no valid line")
 
 // command returns a client that starts a command for each call.
-func command(line []string) func(context.Context, call) (answer, error) {
-	return func(ctx context.Context, c call) (answer, error) {
+func command(line []string) func(context.Context, call) (report, error) {
+	return func(ctx context.Context, c call) (report, error) {
 		p, err := start(line)
 		if err != nil {
-			return answer{}, err
+			return report{}, err
 		}
 		defer p.stop()
 		if err := p.write(c); err != nil {
-			return answer{}, err
+			return report{}, err
 		}
 		_ = p.input.Close() // a command that needs more input does not write its line
 		return p.read(c)
@@ -37,29 +37,29 @@ func command(line []string) func(context.Context, call) (answer, error) {
 
 // commands returns a client that starts a command at most as often as calls run at the same time,
 // and writes one line for each call.
-func commands(line []string, parallel int) (do func(context.Context, call) (answer, error), stop func()) {
+func commands(line []string, parallel int) (do func(context.Context, call) (report, error), stop func()) {
 	idle := make(chan *process, parallel)
-	do = func(ctx context.Context, c call) (answer, error) {
+	do = func(ctx context.Context, c call) (report, error) {
 		var p *process
 		select {
 		case p = <-idle:
 		default:
 			var err error
 			if p, err = start(line); err != nil {
-				return answer{}, err
+				return report{}, err
 			}
 		}
 		err := p.write(c)
-		var a answer
+		var r report
 		if err == nil {
-			a, err = p.read(c)
+			r, err = p.read(c)
 		}
 		if err != nil {
 			p.stop()
-			return answer{}, err
+			return report{}, err
 		}
 		idle <- p
-		return a, nil
+		return r, nil
 	}
 	return do, func() {
 		for len(idle) > 0 {
@@ -104,20 +104,20 @@ func (p *process) write(c call) error {
 }
 
 // read reads the line about a call. A command that does not write it is killed.
-func (p *process) read(c call) (answer, error) {
+func (p *process) read(c call) (report, error) {
 	limit := time.AfterFunc(milliseconds(c.DeadlineMS)+patience, func() {
 		_ = p.cmd.Process.Kill() // it may have ended
 	})
 	defer limit.Stop()
 	line, err := p.output.ReadBytes('\n')
 	if err != nil && (!errors.Is(err, io.EOF) || len(bytes.TrimSpace(line)) == 0) {
-		return answer{}, fmt.Errorf("%w: %s wrote none: %w", errLine, p.name, err)
+		return report{}, fmt.Errorf("%w: %s wrote none: %w", errLine, p.name, err)
 	}
-	var a answer
-	if err := json.Unmarshal(line, &a); err != nil {
-		return answer{}, fmt.Errorf("%w: %s wrote %q: %w", errLine, p.name, line, err)
+	var r report
+	if err := json.Unmarshal(line, &r); err != nil {
+		return report{}, fmt.Errorf("%w: %s wrote %q: %w", errLine, p.name, line, err)
 	}
-	return a, nil
+	return r, nil
 }
 
 // stop ends a command that has nothing more to do.

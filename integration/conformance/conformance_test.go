@@ -121,25 +121,25 @@ func TestExampleVerifier(t *testing.T) {
 }
 
 // claim is a client that makes the call like another one, and then says something else.
-func claim(do func(context.Context, call) (answer, error), change func(call, *answer)) client {
-	return client{label: "a wrong client", reports: true, do: func(ctx context.Context, c call) (answer, error) {
-		a, err := do(ctx, c)
-		change(c, &a)
-		return a, err
+func claim(do func(context.Context, call) (report, error), change func(call, *report)) client {
+	return client{label: "a wrong client", reports: true, do: func(ctx context.Context, c call) (report, error) {
+		r, err := do(ctx, c)
+		change(c, &r)
+		return r, err
 	}}
 }
 
 // Clients that do or say what is wrong are caught, each in some case for the stated reason.
 func TestWrongClients(t *testing.T) {
 	s := readRows(t)
-	twice := func(ctx context.Context, c call) (answer, error) {
+	twice := func(ctx context.Context, c call) (report, error) {
 		if _, err := labhealthClient(ctx, c); err != nil {
-			return answer{}, err
+			return report{}, err
 		}
 		return labhealthClient(ctx, c)
 	}
-	always := func(outcome string) func(call, *answer) {
-		return func(_ call, a *answer) { a.Outcome = outcome }
+	always := func(outcome string) func(call, *report) {
+		return func(_ call, r *report) { r.Outcome = outcome }
 	}
 	for _, wrong := range []struct {
 		name   string
@@ -153,8 +153,8 @@ func TestWrongClients(t *testing.T) {
 		{"always applied", claim(labhealthClient, always("applied")), "^status 400$", `the outcome "applied" is false`},
 		{"always unknown", claim(labhealthClient, always("unknown")), "^no fault$", `the outcome is "unknown"`},
 		{"reports nothing", claim(labhealthClient, always("")), "^no fault$", `the outcome is ""`},
-		{"invents an ID", claim(labhealthClient, func(_ call, a *answer) { a.ID = "invented" }), "^status 500$", `the service has no order "invented"`},
-		{"forgets the ID", claim(labhealthClient, func(_ call, a *answer) { a.ID = "" }), "^no fault$", "the ID of the order is missing"},
+		{"invents an ID", claim(labhealthClient, func(_ call, r *report) { r.ID = "invented" }), "^status 500$", `the service has no order "invented"`},
+		{"forgets the ID", claim(labhealthClient, func(_ call, r *report) { r.ID = "" }), "^no fault$", "the ID of the order is missing"},
 		{"follows redirects", client{do: plain("")}, `^a redirect \(307\) to another host$`, "another host received: key, patient"},
 		{"retries everything", client{do: retryableClient}, "^503 to every request$", "5 requests, at most 1"},
 		{"does not wait for Retry-After", client{do: impatient}, "^status 429, Retry-After: 1$", "a request came before"},
@@ -200,18 +200,18 @@ func TestCommandWithoutLine(t *testing.T) {
 }
 
 // changingBodies makes each call twice, the second time with another body.
-func changingBodies(ctx context.Context, c call) (answer, error) {
+func changingBodies(ctx context.Context, c call) (report, error) {
 	if _, err := plain("")(ctx, c); err != nil {
-		return answer{}, err
+		return report{}, err
 	}
 	c.Request.Body += " "
 	return plain("")(ctx, c)
 }
 
 // impatient makes each call twice, without a wait.
-func impatient(ctx context.Context, c call) (answer, error) {
+func impatient(ctx context.Context, c call) (report, error) {
 	if _, err := plain("")(ctx, c); err != nil {
-		return answer{}, err
+		return report{}, err
 	}
 	return plain("")(ctx, c)
 }

@@ -38,15 +38,15 @@ func (c call) retries(usual int) int {
 	return min(usual, c.MaxAttempts-1)
 }
 
-// answer is what a client says about a call.
-type answer struct {
+// report is what a client reports about a call.
+type report struct {
 	Outcome string `json:"outcome"` // empty for a client that does not report it
 	ID      string `json:"id"`      // of the order, if there is one
 }
 
 // result is what a client did in a case.
 type result struct {
-	answer
+	report
 	requests, commits int
 	leaked            []string // what another host received: "key", "patient", or other "bytes"
 	violations        []string
@@ -115,9 +115,9 @@ func run(ctx context.Context, c client, tc testCase) result {
 	}
 	limited, cancel := context.WithTimeout(ctx, milliseconds(tc.DeadlineMS))
 	defer cancel()
-	said, err := c.do(limited, asked)
+	reported, err := c.do(limited, asked)
 	s.stop()
-	r := result{answer: said, requests: s.requests, commits: s.commits, err: err}
+	r := result{report: reported, requests: s.requests, commits: s.commits, err: err}
 	if leaked := s.leaked.Bytes(); len(leaked) > 0 {
 		for name, secret := range map[string]string{"key": tc.suite.APIKey, "patient": tc.suite.Patient} {
 			if bytes.Contains(leaked, []byte(secret)) {

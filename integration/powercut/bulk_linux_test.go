@@ -46,7 +46,7 @@ func TestBulk(t *testing.T) {
 	for _, row := range bulkRows {
 		t.Run(strings.ReplaceAll(row.name, " ", "-"), func(t *testing.T) {
 			t.Parallel()
-			total, began, cuts := bulkTally{}, time.Now(), cutsOf(t, row.cuts, row.long)
+			total, started, cuts := bulkTally{}, time.Now(), cutsOf(t, row.cuts, row.long)
 			for seed := firstSeed(t); total.cuts < cuts && !t.Failed(); seed += importsAtOnce {
 				t.Run(fmt.Sprintf("seed=%d", seed), func(t *testing.T) {
 					for _, w := range runImports(t, row, seed) {
@@ -57,9 +57,9 @@ func TestBulk(t *testing.T) {
 					break // that is enough
 				}
 			}
-			t.Logf("bulk, %s: %s in %.0f s", row.name, total, time.Since(began).Seconds())
+			t.Logf("bulk, %s: %s in %.0f s", row.name, total, time.Since(started).Seconds())
 			if row.lies && total.again == 0 {
-				t.Error("no order is asked for again, although the disk lies: is the test blind?")
+				t.Error("no order is asked for again, although the disk lies: the test detects nothing")
 			}
 		})
 	}

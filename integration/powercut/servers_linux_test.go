@@ -26,8 +26,8 @@ type system interface {
 	prepare(ctx context.Context) error
 	// start starts the servers that do not run, and returns when they can be used.
 	start(ctx context.Context) error
-	// serve starts the clients, and returns when deliveries can be sent. What they have acknowledged
-	// does not change until then.
+	// serve starts the clients, and returns when deliveries can be sent. What they have
+	// acknowledged does not change until then.
 	serve(ctx context.Context) error
 	// kill kills the servers and perhaps clients, and does not wait for them.
 	kill()
@@ -66,7 +66,7 @@ const (
 // run cuts the power until it has done so often enough, or has seen what it must see.
 func (e *experiment) run(t *testing.T) {
 	t.Helper()
-	began := time.Now()
+	started := time.Now()
 	cuts, seed := cutsOf(t, e.cuts, e.many), firstSeed(t)
 	if e.template == nil {
 		if err := e.system.prepare(t.Context()); err != nil {
@@ -77,7 +77,7 @@ func (e *experiment) run(t *testing.T) {
 	for ; e.count.cuts < cuts && !t.Failed() && !e.seen(); seed++ {
 		newLife(e, seed).run(t, min(cmp.Or(e.life, 25), cuts-e.count.cuts))
 	}
-	t.Logf("%s in %.0f s, last seed %d", e.row(), time.Since(began).Seconds(), seed-1)
+	t.Logf("%s in %.0f s, last seed %d", e.row(), time.Since(started).Seconds(), seed-1)
 	c := e.count
 	if e.unsafe && c.lost+c.broken == 0 {
 		t.Errorf("%s: nothing was lost in %d cuts: the test does not find what it must find", e.name, c.cuts)

@@ -48,7 +48,7 @@ func TestSQLite(t *testing.T) {
 	for _, row := range storeRows {
 		t.Run(strings.ReplaceAll(row.name, " ", "-"), func(t *testing.T) {
 			t.Parallel()
-			total, began, cuts := storeTally{}, time.Now(), cutsOf(t, row.cuts, row.long)
+			total, started, cuts := storeTally{}, time.Now(), cutsOf(t, row.cuts, row.long)
 			inWorld := cutsPerWorld
 			if row.isUnsafe && !long {
 				inWorld = 2
@@ -63,9 +63,9 @@ func TestSQLite(t *testing.T) {
 					break // that is enough
 				}
 			}
-			t.Logf("SQLite, %s: %s in %.0f s", row.name, total, time.Since(began).Seconds())
+			t.Logf("SQLite, %s: %s in %.0f s", row.name, total, time.Since(started).Seconds())
 			if row.isUnsafe && total.lost == 0 {
-				t.Error("no loss is seen, although the setting is not safe: is the test blind?")
+				t.Error("no loss is seen, although the setting is not safe: the test detects nothing")
 			}
 		})
 	}

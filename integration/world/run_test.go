@@ -21,7 +21,7 @@ import (
 )
 
 // failedSeeds have failed before, and are always run. Add a seed when a schedule fails, in the
-// change that mends the cause.
+// change that fixes the cause.
 var failedSeeds = []uint64{}
 
 // defaultSchedules is the number of schedules without an environment variable.

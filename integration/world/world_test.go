@@ -36,7 +36,7 @@ type world struct {
 	claims      map[string]labhealth.Outcome // of imports, by call
 	receipts    map[string][]time.Time       // when deliveries were received, by ID
 	accepted    map[string]bool              // deliveries that the store has accepted
-	problems    []string                     // violations of the laws
+	problems    []string                     // violations of the invariants
 }
 
 // plan is what happens in a schedule, besides the choices at each event.
@@ -207,7 +207,7 @@ func (w *world) sendSamples(n int) {
 
 var sampleStart = time.Date(1999, time.December, 1, 0, 0, 0, 0, time.UTC)
 
-// settle lets the receiver process what it has, after a last fault, and checks the laws.
+// settle lets the receiver process what it has, after a last fault, and checks the invariants.
 func (w *world) settle() {
 	w.settling.Store(true)
 	if r := w.current(); w.plan.lastCut > 0 && r != nil {
@@ -249,7 +249,7 @@ func (w *world) report(problem string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.problems = append(w.problems, problem)
-	w.history.add("LAW", len(w.problems), problem)
+	w.history.add("VIOLATION", len(w.problems), problem)
 }
 
 func (w *world) failed() bool {

@@ -11,14 +11,14 @@ import (
 	"github.com/labhealth/labhealth-go"
 )
 
-// check returns what broke the law.
+// check returns what violated an invariant.
 func (w *world) check(results []outcome) (broken []string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for i := range results {
 		c := &checkedCall{w: w, i: i, plan: &w.plan.Calls[i], row: callNamed(w.plan.Calls[i].Method), result: &results[i], record: &w.calls[i]}
-		for _, law := range laws {
-			if problem := law(c); problem != "" {
+		for _, invariant := range invariants {
+			if problem := invariant(c); problem != "" {
 				broken = append(broken, fmt.Sprintf("call %d, %s: %s: %v, %v", i, c.row.name, problem, c.outcome(), c.result.err))
 			}
 		}
@@ -46,9 +46,9 @@ type checkedCall struct {
 
 func (c *checkedCall) outcome() labhealth.Outcome { return labhealth.OutcomeOf(c.result.err) }
 
-// laws return what is wrong with a call, or nothing.
-var laws = []func(*checkedCall) string{
-	(*checkedCall).committedTwice, (*checkedCall).lied, (*checkedCall).returnedAnother, (*checkedCall).returnedBoth,
+// invariants return what is wrong with a call, or nothing.
+var invariants = []func(*checkedCall) string{
+	(*checkedCall).committedTwice, (*checkedCall).falseOutcome, (*checkedCall).returnedAnother, (*checkedCall).returnedBoth,
 	(*checkedCall).leaked, (*checkedCall).sentTooOften, (*checkedCall).tookTooLong,
 }
 
@@ -65,7 +65,7 @@ func (c *checkedCall) committedTwice() string {
 }
 
 // An outcome never claims what is false.
-func (c *checkedCall) lied() string {
+func (c *checkedCall) falseOutcome() string {
 	commits := len(c.record.commits)
 	// Nothing is stopped that a wrapper does with a read.
 	wrapper := c.w.wrapper()
@@ -104,7 +104,7 @@ var aMark = regexp.MustCompile(`mark-\d+-\d+!`)
 func (s *schedule) hasOtherBodies() bool {
 	for _, conn := range s.Conns {
 		for _, x := range conn.Exchanges {
-			if x.Answer.Body != "" || x.Answer.Status == http.StatusNoContent || x.HTTP1 != nil && x.HTTP1.hidesCuts() {
+			if x.Response.Body != "" || x.Response.Status == http.StatusNoContent || x.HTTP1 != nil && x.HTTP1.hidesCuts() {
 				return true
 			}
 		}
@@ -170,7 +170,7 @@ func (c *checkedCall) sentTooOften() string {
 
 // A call ends when its context does.
 func (c *checkedCall) tookTooLong() string {
-	if wrapper := c.w.wrapper(); c.w.real || wrapper != nil && wrapper.deaf {
+	if wrapper := c.w.wrapper(); c.w.real || wrapper != nil && wrapper.ignoresContext {
 		return ""
 	}
 	limit := 20 * time.Minute // of all attempts and waits

@@ -14,8 +14,8 @@ import (
 	"github.com/labhealth/labhealth-go/webhooks/sqlstore"
 )
 
-// checkOrders checks the first law: there is at most one order for each import, and neither the
-// journal nor an outcome claims what is false.
+// checkOrders checks the first invariant: there is at most one order for each import, and neither
+// the journal nor an outcome claims what is false.
 func (w *world) checkOrders() {
 	for _, r := range w.plan.records {
 		n := w.service.count(r.SampleID)
@@ -86,7 +86,7 @@ func (s *service) has(id uuid.UUID, sampleID string) bool {
 	return slices.ContainsFunc(s.orders, func(o *serviceOrder) bool { return o.ID == id && o.SampleID == sampleID })
 }
 
-// checkStore checks the second law: the store has what a sequential reference has after the
+// checkStore checks the second invariant: the store has what a sequential reference has after the
 // deliveries that were applied, among which are all that were accepted.
 func (w *world) checkStore(r *receiver) {
 	applied, err := r.applied()

@@ -41,27 +41,28 @@ func bodyOf(name string) *body {
 	return nil
 }
 
-// accepts reports whether a client may take the answer as proof that the request was processed.
-func (a answer) accepts() bool {
-	b := bodyOf(a.Body)
-	return a.status() >= 200 && a.status() <= 299 && (b == nil || !b.doubtful)
+// accepts reports whether a client may treat the response as proof that the request was processed.
+func (p responsePlan) accepts() bool {
+	b := bodyOf(p.Body)
+	return p.status() >= 200 && p.status() <= 299 && (b == nil || !b.doubtful)
 }
 
-// rejects reports whether a client may take the answer as proof that the request was not processed.
-func (a answer) rejects() bool {
-	return a.status() >= 400 && a.status() <= 499 && a.status() != http.StatusRequestTimeout
+// rejects reports whether a client may treat the response as proof that the request was not
+// processed.
+func (p responsePlan) rejects() bool {
+	return p.status() >= 400 && p.status() <= 499 && p.status() != http.StatusRequestTimeout
 }
 
-func (a answer) status() int {
-	if a.Status == 0 {
+func (p responsePlan) status() int {
+	if p.Status == 0 {
 		return http.StatusOK
 	}
-	return a.Status
+	return p.Status
 }
 
 // received is called by a server when it has read the header of a request, and again when it has
-// read the body. It commits when the answer demands it.
-func (a *arrival) received(plan answer, complete bool) {
+// read the body. It commits when the response demands it.
+func (a *arrival) received(plan responsePlan, complete bool) {
 	plan = a.honest(plan)
 	switch {
 	case plan.rejects(), plan.Commit == commitNever && !plan.accepts():
@@ -71,7 +72,7 @@ func (a *arrival) received(plan answer, complete bool) {
 }
 
 // over is called by a server when it has sent the response, or given up to.
-func (a *arrival) over(plan answer) {
+func (a *arrival) over(plan responsePlan) {
 	plan = a.honest(plan)
 	if plan.Commit == commitLate && !plan.rejects() {
 		a.commit()
@@ -80,7 +81,7 @@ func (a *arrival) over(plan answer) {
 
 // respond returns the response to a request. It commits what a response that accepts must have
 // committed.
-func (a *arrival) respond(plan answer) (status int, header []field, content []byte) {
+func (a *arrival) respond(plan responsePlan) (status int, header []field, content []byte) {
 	plan = a.honest(plan)
 	if plan.accepts() {
 		a.commit()
