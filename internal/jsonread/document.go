@@ -16,7 +16,7 @@ type Document struct{ in *content }
 // content is behind a second pointer, because fmt follows the first one under verbs that do not fit
 // a pointer, such as %s.
 type content struct {
-	data []byte
+	data string
 	rare *rare // nil if there is nothing of it
 }
 
@@ -74,7 +74,7 @@ func (c *content) hasParts() bool { return c.rare != nil && c.rare.parts != nil 
 // whole returns the bytes of the document as they were received.
 func (c *content) whole() []byte {
 	if !c.hasParts() {
-		return c.data
+		return bytesOf(c.data)
 	}
 	return c.joined()
 }
@@ -104,7 +104,7 @@ type Buffer struct {
 
 // Reset makes b the document of data, without problems.
 func (b *Buffer) Reset(data []byte) *Document {
-	b.content = content{data: data}
+	b.content = content{data: textOf(data)}
 	b.document.in = &b.content
 	return &b.document
 }
@@ -113,12 +113,13 @@ func (b *Buffer) Reset(data []byte) *Document {
 func NewDocument(data []byte) *Document { return new(Buffer).Reset(data) }
 
 // Data returns the document's bytes, not a copy.
-func (d *Document) Data() []byte { return d.in.data }
+func (d *Document) Data() []byte { return bytesOf(d.in.data) }
 
 // Value returns the span of the document's value, without the whitespace around it.
 func (d *Document) Value() Span {
-	lo, hi := skipSpace(d.in.data, 0), len(d.in.data)
-	for hi > lo && skipSpace(d.in.data[:hi], hi-1) == hi {
+	data := d.Data()
+	lo, hi := skipSpace(data, 0), len(data)
+	for hi > lo && skipSpace(data[:hi], hi-1) == hi {
 		hi--
 	}
 	return Span{uint32(lo), uint32(hi)}
@@ -246,7 +247,7 @@ func (r Ref) wrapper() (before, after []byte) {
 	if !r.isWrapped() {
 		return nil, nil
 	}
-	data := r.doc.in.data
+	data := r.doc.Data()
 	return data[:r.span.Lo], data[r.span.Hi:]
 }
 

@@ -92,7 +92,7 @@ func TestElementsShareNoMemory(t *testing.T) {
 	for i, other := range []*Thing{&page.Things[0], &page.Things[2]} {
 		add := func(name string, alive func() bool) { gone[fmt.Sprint(2*i, " ", name)] = alive }
 		note, limit, spare, until := weak.Make(other.Note), weak.Make(other.Limit), weak.Make(other.Spare), weak.Make(other.Until)
-		part, document := weak.Make(&other.Parts[0]), weak.Make(&other.RawObject.doc.in.data[0])
+		part, document := weak.Make(&other.Parts[0]), weak.Make(&bytesOf(other.RawObject.doc.in.data)[0])
 		add("note", func() bool { return note.Value() != nil })
 		add("limit", func() bool { return limit.Value() != nil })
 		add("spare", func() bool { return spare.Value() != nil })
@@ -100,7 +100,7 @@ func TestElementsShareNoMemory(t *testing.T) {
 		add("part", func() bool { return part.Value() != nil })
 		add("document", func() bool { return document.Value() != nil })
 	}
-	list, whole := weak.Make(&page.Things[0]), weak.Make(&page.RawObject.doc.in.data[0])
+	list, whole := weak.Make(&page.Things[0]), weak.Make(&bytesOf(page.RawObject.doc.in.data)[0])
 	gone["list"] = func() bool { return list.Value() != nil }
 	gone["page"] = func() bool { return whole.Value() != nil }
 	page = Page{}

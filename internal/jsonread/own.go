@@ -19,7 +19,7 @@ func ownDocument(b *binder) *binder {
 		b.bind(d, to)
 		d.document++
 		start := d.base
-		inner.in.data = slices.Clone(d.data[start:d.i])
+		inner.in.data = string(d.data[start:d.i])
 		d.share(waiting, inner.in.data, start)
 		d.doc, d.base, d.root, d.silent, d.strings = doc, base, root, silent, mode
 		if d.copies && d.root == 0 {
@@ -39,7 +39,7 @@ func ownDocument(b *binder) *binder {
 // documents of its elements.
 func (d *decoder) keep() {
 	if len(d.parts) == 0 {
-		d.doc.in.data = slices.Clone(d.data)
+		d.doc.in.data = string(d.data)
 		d.share(0, d.doc.in.data, 0)
 		return
 	}
@@ -60,7 +60,7 @@ func (d *decoder) keep() {
 		kept = append(kept, d.data[from:p.at]...)
 		from = p.at + len(p.doc.in.data)
 	}
-	d.doc.in.data = append(kept, d.data[from:]...)
+	d.doc.in.data = textOf(append(kept, d.data[from:]...))
 	d.doc.in.rare = &rare{problems: d.doc.in.problems(), parts: d.parts}
 }
 

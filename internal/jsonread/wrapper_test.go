@@ -205,7 +205,7 @@ func FuzzWrapper(f *testing.F) {
 		}
 		for i, part := range v.Parts[:len(v.Parts)-1] {
 			before, after := ref(part.RawObject), ref(again.Parts[i].RawObject)
-			if string(before.doc.in.data) != string(after.doc.in.data) {
+			if before.doc.in.data != after.doc.in.data {
 				t.Fatalf("%q: element %d was %q, is %q", text, i, before.doc.in.data, after.doc.in.data)
 			}
 		}
