@@ -39,7 +39,7 @@ func (g *generator) space() {
 func (g *generator) text() {
 	g.WriteByte('"')
 	for range g.IntN(12) {
-		g.WriteString([]string{"a", "Z", "0", " ", "é", "😀", "<", "&", "\u2028", `\n`, `\"`, `\\`, `\/`, `\u00e9`, `\ud83d\ude00`, `\ud83d`, `\u0000`, "\x7f"}[g.IntN(18)])
+		g.WriteString([]string{"a", "Z", "0", " ", "é", "😀", "<", "&", "\u2028", `\n`, `\"`, `\\`, `\/`, `\u00e9`, `\ud83d\ude00`, `\ud83d`, `\u0000`, "\x7f", "{", "]"}[g.IntN(20)])
 	}
 	g.WriteByte('"')
 }

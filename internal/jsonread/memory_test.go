@@ -32,6 +32,7 @@ func TestWaitingStrings(t *testing.T) {
 		"a list that grows":        `{"name":"n","tags":[` + repeat(50, `"tag #"`) + `],"codes":[` + repeat(9, `"c#"`) + `]}`,
 		"a list in one that grows": `{"parts":[` + repeat(21, `{"id":#,"name":"part #","maker":{"city":"city #"}}`) + `],"note":"after"}`,
 		"a map":                    `{"by_name":{` + repeat(7, `"k#":{"id":#,"name":"part #","maker":{"city":"city #"}}`) + `}}`,
+		"maps of strings":          `{"labels":{` + repeat(7, `"k#":"label #"`) + `},"makers":{` + repeat(7, `"k#":{"city":"city #"}`) + `},"name":"n"}`,
 		"a name that comes twice":  `{"name":"first","tags":["a","b"],"main":{"name":"x"},"note":"y","main":{"id":1},"name":"second","tags":["c"],"note":null}`,
 		"escapes":                  `{"name":"\u0041da","note":"B\"ob","tags":["C\\","plain"]}`,
 		"elements of their own":    `{"own":[` + repeat(5, `{"name":"own #","maker":{"city":"city #"}}`) + `],"name":"outer"}`,
@@ -79,20 +80,20 @@ func TestWaitingStrings(t *testing.T) {
 func TestStringModes(t *testing.T) {
 	generate := func(seed uint64, padding int) []byte {
 		g := generator{Rand: rand.New(rand.NewPCG(seed, 3)), odd: true, padding: padding}
-		g.value(reflect.TypeFor[Page](), false)
+		g.value(reflect.TypeFor[Thing](), false)
 		return []byte(g.String())
 	}
-	decode := func(text []byte, buffer []byte) (page Page) {
-		if err := Unmarshal(buffer, &page); err != nil {
+	decode := func(text []byte, buffer []byte) (thing Thing) {
+		if err := Unmarshal(buffer, &thing); err != nil {
 			t.Fatalf("%s: %v", text, err)
 		}
 		for i := range buffer {
 			buffer[i] = '#'
 		}
-		if b, err := Marshal(page); err != nil || !bytes.Equal(b, text) {
+		if b, err := Marshal(thing); err != nil || !bytes.Equal(b, text) {
 			t.Fatalf("%s: encoded as %s, %v", text, b, err)
 		}
-		return page
+		return thing
 	}
 	withoutSpace := cmp.Transformer("withoutSpace", func(raw json.RawMessage) string {
 		var b bytes.Buffer
@@ -101,23 +102,23 @@ func TestStringModes(t *testing.T) {
 		}
 		return b.String()
 	})
-	for seed := range uint64(100) {
+	for seed := range uint64(200) {
 		text := generate(seed, 0)
 		if text[0] != '{' {
 			continue
 		}
 		waited := decode(text, bytes.Clone(text))
-		var shared Page
+		var shared Thing
 		if err := NewDocument(text).Read(Span{0, uint32(len(text))}, &shared, math.MaxInt); err != nil {
 			t.Fatalf("%s: %v", text, err)
 		}
 		long := generate(seed, mostKept)
 		copied := decode(long, bytes.Clone(long))
-		for mode, page := range map[string]Page{"shared": shared, "copied": copied} {
-			if diff := cmp.Diff(waited, page, withoutSpace); diff != "" {
+		for mode, thing := range map[string]Thing{"shared": shared, "copied": copied} {
+			if diff := cmp.Diff(waited, thing, withoutSpace); diff != "" {
 				t.Fatalf("%s: %s: %s", text, mode, diff)
 			}
-			if diff := cmp.Diff(problems(waited.RawObject), problems(page.RawObject)); diff != "" {
+			if diff := cmp.Diff(problems(waited.RawObject), problems(thing.RawObject)); diff != "" {
 				t.Fatalf("%s: %s: %s", text, mode, diff)
 			}
 		}
