@@ -70,7 +70,7 @@ func (c *ContinuousQueryChanges) UnmarshalJSON(b []byte) error {
 
 // decode decodes the data of an event. It fails if the data would take too much memory.
 func (c *ContinuousQueryChanges) decode(document *jsonread.Document, event, data jsonread.Span) error {
-	c.RawObject = labhealth.RawObject(document.Ref(data, 1))
+	c.RawObject = labhealth.RawObject(document.Ref(data))
 	var form changesForm
 	if err := document.Read(event, &form, budget(data.Len())); err != nil {
 		return err

@@ -131,7 +131,7 @@ func parse(body []byte) (*Event, error) {
 	e := &memory.event
 	e.Type, e.TeamID, e.UserID, e.ClientUserID = p.Type, p.TeamID, p.UserID, p.ClientUserID
 	e.ReceivedAt = time.Now()
-	e.RawObject = labhealth.RawObject(p.document.Ref(p.event, 0))
+	e.RawObject = labhealth.RawObject(p.document.Ref(p.event))
 	e.Data = p.payload()
 	if e.UserID == uuid.Nil {
 		e.UserID = p.userInData()

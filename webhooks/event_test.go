@@ -336,6 +336,10 @@ func TestMalformedSamples(t *testing.T) {
 	if diff := cmp.Diff([]labhealth.Malformed{{Path: "timestamp", Want: "date-time"}}, e.Data.(*Samples).Data[0].Malformed()); diff != "" {
 		t.Error(diff)
 	}
+	wantBad = []labhealth.Malformed{{Path: "value", Want: "number"}, {Path: "systolic", Want: "number"}}
+	if diff := cmp.Diff(wantBad, e.Data.(*Samples).Data[4].Malformed()); diff != "" {
+		t.Error(diff)
+	}
 	if e.UserID != adaID {
 		t.Errorf("user %v", e.UserID)
 	}

@@ -74,14 +74,13 @@ func (r *batchReader) read() bool {
 			return false
 		}
 	}
-	r.batch.RawObject = r.ref(start, 1)
+	r.batch.RawObject = r.ref(start)
 	return ok && seen&(1<<batchData) != 0
 }
 
-// ref returns the RawObject of the value from start to the scanner's position, depth path elements
-// below the event.
-func (r *batchReader) ref(start, depth int) labhealth.RawObject {
-	return labhealth.RawObject(r.document.Ref(jsonread.Span{Lo: uint32(start), Hi: uint32(r.Pos)}, depth))
+// ref returns the RawObject of the value from start to the scanner's position.
+func (r *batchReader) ref(start int) labhealth.RawObject {
+	return labhealth.RawObject(r.document.Ref(jsonread.Span{Lo: uint32(start), Hi: uint32(r.Pos)}))
 }
 
 // readProvider reads a source or null.
@@ -113,7 +112,7 @@ func (r *batchReader) readSource(source *Source) bool {
 			return false
 		}
 	}
-	source.RawObject = r.ref(start, 2)
+	source.RawObject = r.ref(start)
 	return true
 }
 

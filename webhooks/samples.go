@@ -84,11 +84,8 @@ func (r RawSample) ref() jsonread.Ref {
 	if r.document == nil {
 		return jsonread.Ref{}
 	}
-	return r.document.Ref(r.span, sampleDepth)
+	return r.document.Ref(r.span)
 }
-
-// sampleDepth is the length of the path to a sample: data, data and its index.
-const sampleDepth = 3
 
 // RawJSON returns a copy of the received JSON of the sample, or nil if the program created it.
 func (r RawSample) RawJSON() json.RawMessage { return r.ref().Raw() }
@@ -435,7 +432,7 @@ func decodeSampleList(document *jsonread.Document, span jsonread.Span, most int)
 		}{{"systolic", f.Systolic.kind}, {"diastolic", f.Diastolic.kind}} {
 			if v.kind == isText {
 				fits = false
-				document.AddProblem(element.Lo, "number", "data", "data", strconv.Itoa(len(list)), v.name)
+				document.AddProblem(element.Lo+1, "number", "data", "data", strconv.Itoa(len(list)), v.name)
 			}
 		}
 		s.Extra = !fits || f.Systolic.equalsZero() || f.Diastolic.equalsZero() || hasExtraFields(element.Of(data))

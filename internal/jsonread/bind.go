@@ -351,7 +351,7 @@ func (p *plan) bind(d *decoder, to place) {
 	}
 	if p.ref >= 0 {
 		span := Span{uint32(start - d.base), uint32(d.i - d.base)}
-		*at[Ref](to.field(p.refOffset)) = Ref{doc: d.doc, span: span, depth: uint32(len(d.path) - d.root + d.above)}
+		*at[Ref](to.field(p.refOffset)) = Ref{doc: d.doc, span: span}
 	}
 }
 

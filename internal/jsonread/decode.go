@@ -49,7 +49,6 @@ type decoder struct {
 	doc      *Document
 	base     int  // where doc starts in data
 	root     int  // how many steps of path lead to doc
-	above    int  // how many steps lead from doc to the start of path: not 0 when a value in it is decoded a second time
 	silent   bool // doc has its problems already
 	misfits  int  // values that did not fit so far
 	budget   int  // bytes that may still be allocated

@@ -16,7 +16,7 @@ type Document struct{ in *content }
 // content is behind a second pointer, because fmt follows the first one under verbs that do not fit
 // a pointer, such as %s.
 type content struct {
-	data []byte
+	data string
 	rare *rare // nil if there is nothing of it
 }
 
@@ -24,6 +24,7 @@ type content struct {
 type rare struct {
 	problems []Problem
 	parts    []part // what data lacks
+	wrapped  Span   // the value whose wrapper the document is, empty if it is none
 }
 
 func (c *content) problems() []Problem {
@@ -39,6 +40,14 @@ func (c *content) setProblems(list []Problem) {
 		c.rare = &rare{}
 	}
 	c.rare.problems = list
+}
+
+// setWrapped sets where the value is whose wrapper the document is.
+func (c *content) setWrapped(value Span) {
+	if c.rare == nil {
+		c.rare = &rare{}
+	}
+	c.rare.wrapped = value
 }
 
 // Problem is a field whose value does not fit its Go type.
@@ -65,7 +74,7 @@ func (c *content) hasParts() bool { return c.rare != nil && c.rare.parts != nil 
 // whole returns the bytes of the document as they were received.
 func (c *content) whole() []byte {
 	if !c.hasParts() {
-		return c.data
+		return bytesOf(c.data)
 	}
 	return c.joined()
 }
@@ -95,7 +104,7 @@ type Buffer struct {
 
 // Reset makes b the document of data, without problems.
 func (b *Buffer) Reset(data []byte) *Document {
-	b.content = content{data: data}
+	b.content = content{data: textOf(data)}
 	b.document.in = &b.content
 	return &b.document
 }
@@ -104,12 +113,13 @@ func (b *Buffer) Reset(data []byte) *Document {
 func NewDocument(data []byte) *Document { return new(Buffer).Reset(data) }
 
 // Data returns the document's bytes, not a copy.
-func (d *Document) Data() []byte { return d.in.data }
+func (d *Document) Data() []byte { return bytesOf(d.in.data) }
 
 // Value returns the span of the document's value, without the whitespace around it.
 func (d *Document) Value() Span {
-	lo, hi := skipSpace(d.in.data, 0), len(d.in.data)
-	for hi > lo && skipSpace(d.in.data[:hi], hi-1) == hi {
+	data := d.Data()
+	lo, hi := skipSpace(data, 0), len(data)
+	for hi > lo && skipSpace(data[:hi], hi-1) == hi {
 		hi--
 	}
 	return Span{uint32(lo), uint32(hi)}
@@ -121,12 +131,11 @@ func (d *Document) Valid() error {
 	return s.run(s.skip)
 }
 
-// Ref returns the Ref of the value at span, depth path elements below the document.
-func (d *Document) Ref(span Span, depth int) Ref {
-	return Ref{doc: d, span: span, depth: uint32(depth)}
-}
+// Ref returns the Ref of the value at span.
+func (d *Document) Ref(span Span) Ref { return Ref{doc: d, span: span} }
 
-// AddProblem adds a problem of the value at byte at, found under path.
+// AddProblem adds a problem found under path. The byte at is within as many objects and arrays of
+// the document as path has elements.
 func (d *Document) AddProblem(at uint32, want string, path ...string) {
 	if problems := d.in.problems(); len(problems) < maxProblems {
 		d.in.setProblems(append(problems, Problem{Path: path, Want: want, at: at}))
@@ -198,12 +207,9 @@ func (d *Document) ReadElements(span Span, p any, yield func(element Span, fits 
 // Ref is a decoded value's reference to its document. Types that keep their raw bytes embed a type
 // whose underlying type is Ref. Printing a struct that embeds a Ref never prints the document.
 type Ref struct {
-	_     [0]func() // comparing two references compares no values; and the compiler need not generate it
-	doc   *Document
-	span  Span
-	depth uint32 // path elements from the document's root to the value
-
-	wrapped bool // the document is the value in its wrapper
+	_    [0]func() // comparing two references compares no values; and the compiler need not generate it
+	doc  *Document
+	span Span
 }
 
 // IsZero reports whether the value was made by the program instead of decoded.
@@ -231,12 +237,17 @@ func (r Ref) Raw() []byte {
 	return slices.Clone(r.raw())
 }
 
+// isWrapped reports whether the document is the value in its wrapper.
+func (r Ref) isWrapped() bool {
+	return r.doc != nil && r.doc.in.rare != nil && r.doc.in.rare.wrapped == r.span
+}
+
 // wrapper returns the bytes of the value's wrapper before and after it, nil if it has none.
 func (r Ref) wrapper() (before, after []byte) {
-	if !r.wrapped {
+	if !r.isWrapped() {
 		return nil, nil
 	}
-	data := r.doc.in.data
+	data := r.doc.Data()
 	return data[:r.span.Lo], data[r.span.Hi:]
 }
 
@@ -246,12 +257,37 @@ func (r Ref) Problems() []Problem {
 		return nil
 	}
 	var found []Problem
+	above := 0 // the elements of a path that lead to the value
 	for _, p := range r.doc.in.problems() {
-		if p.at >= r.span.Lo && p.at < r.span.Hi {
-			found = append(found, Problem{Path: slices.Clone(p.Path[r.depth:]), Want: p.Want})
+		if p.at < r.span.Lo || p.at >= r.span.Hi {
+			continue
 		}
+		if found == nil {
+			above = len(p.Path) - nesting(r.raw()[:p.at-r.span.Lo])
+		}
+		found = append(found, Problem{Path: slices.Clone(p.Path[above:]), Want: p.Want})
 	}
 	return found
+}
+
+// nesting returns how many objects and arrays are open at the end of data, with which a JSON value
+// starts.
+func nesting(data []byte) (open int) {
+	for i := 0; i < len(data); i++ {
+		switch data[i] {
+		case '{', '[':
+			open++
+		case '}', ']':
+			open--
+		case '"':
+			end, _, err := skipString(data, i+1)
+			if err != nil {
+				return open
+			}
+			i = end - 1
+		}
+	}
+	return open
 }
 
 // Original decodes the value's raw bytes into the struct that p points to: the value before the
@@ -260,6 +296,6 @@ func (r Ref) Original(p any) error { return r.decodeOriginal(reflect.ValueOf(p).
 
 func (r Ref) decodeOriginal(v reflect.Value) error {
 	dec := r.doc.decoder(r.span, math.MaxInt, nil)
-	dec.above, dec.silent = int(r.depth), true
+	dec.silent = true
 	return dec.decodeOnly(v)
 }

@@ -28,7 +28,7 @@ func TestDocument(t *testing.T) {
 		t.Error(err, diff)
 	}
 	d.AddProblem(1, "tail", "head")
-	whole := d.Ref(Span{0, uint32(len(text))}, 0)
+	whole := d.Ref(Span{0, uint32(len(text))})
 	if diff := cmp.Diff([]string{"list.1.id integer", "list.1.maker.city string", "list.2 object", "head tail"}, pathsOf(whole.Problems())); diff != "" {
 		t.Error(diff)
 	}

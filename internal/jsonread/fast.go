@@ -363,7 +363,9 @@ type fieldName struct {
 func NewFieldNames(names ...string) FieldNames {
 	list := make(FieldNames, len(names))
 	for n, name := range names {
-		list[n] = newFieldName(name)
+		if list[n] = newFieldName(name); len(list[n].quoted) > 24 {
+			panic("jsonread: a long name: " + name)
+		}
 	}
 	return list
 }
@@ -447,7 +449,8 @@ func (s *FastScanner) Field(names FieldNames, likely int) (n int, ok bool) {
 func (f FieldNames) find(rest []byte, likely int) int {
 	a, b, c := binary.LittleEndian.Uint64(rest), binary.LittleEndian.Uint64(rest[8:]), binary.LittleEndian.Uint64(rest[16:])
 	for ; likely < len(f); likely++ {
-		if name := &f[likely]; name.startsAs(a, b, c) && (len(name.quoted) <= 24 || name.continues(rest)) {
+		name := &f[likely]
+		if (a^name.bytes[0])&name.mask[0]|(b^name.bytes[1])&name.mask[1]|(c^name.bytes[2])&name.mask[2] == 0 {
 			break
 		}
 	}

@@ -32,9 +32,9 @@ func (p *plan) nextField(d *decoder, likely int) (n int, more bool) {
 // field steps to the value of the field that is next, and returns its index in the plan, or -1.
 func (p *plan) field(d *decoder, likely int) int {
 	if rest := d.data[d.i:]; len(rest) > 24 {
-		n := p.names.find(rest, likely)
+		n := p.names.findAny(rest, likely)
 		if n == len(p.names) { // the order may be another one
-			if n = p.names[:likely].find(rest, 0); n == likely {
+			if n = p.names[:likely].findAny(rest, 0); n == likely {
 				n = len(p.names)
 			}
 		}
@@ -47,6 +47,15 @@ func (p *plan) field(d *decoder, likely int) int {
 		return n
 	}
 	return -1
+}
+
+// findAny is find for names that may be longer than what find compares.
+func (f FieldNames) findAny(rest []byte, likely int) int {
+	n := f.find(rest, likely)
+	for n < len(f) && len(f[n].quoted) > 24 && !f[n].continues(rest) {
+		n = f.find(rest, n+1)
+	}
+	return n
 }
 
 // enter steps over a name that is next to the field's value.

@@ -16,15 +16,21 @@ import (
 )
 
 // generator writes random documents from a type's tags: well-formed, and such that encoding/json
-// reads them too.
+// reads them too, unless odd is true.
 type generator struct {
 	*rand.Rand
 	strings.Builder
+
+	odd     bool // names come twice, and values do not fit
+	padding int  // spaces at some places of an odd document
 }
 
 func (g *generator) one(n int) bool { return g.IntN(n) == 0 }
 
 func (g *generator) space() {
+	if g.odd && g.one(100) {
+		g.WriteString(strings.Repeat(" ", g.padding))
+	}
 	if g.one(8) {
 		g.WriteString([]string{" ", "\n", "\t", "\r\n  "}[g.IntN(4)])
 	}
@@ -33,7 +39,7 @@ func (g *generator) space() {
 func (g *generator) text() {
 	g.WriteByte('"')
 	for range g.IntN(12) {
-		g.WriteString([]string{"a", "Z", "0", " ", "é", "😀", "<", "&", "\u2028", `\n`, `\"`, `\\`, `\/`, `\u00e9`, `\ud83d\ude00`, `\ud83d`, `\u0000`, "\x7f"}[g.IntN(18)])
+		g.WriteString([]string{"a", "Z", "0", " ", "é", "😀", "<", "&", "\u2028", `\n`, `\"`, `\\`, `\/`, `\u00e9`, `\ud83d\ude00`, `\ud83d`, `\u0000`, "\x7f", "{", "]"}[g.IntN(20)])
 	}
 	g.WriteByte('"')
 }
@@ -76,7 +82,11 @@ func (g *generator) list(element func()) {
 
 func (g *generator) object(names []string, value func(i int)) {
 	g.WriteByte('{')
-	for k, i := range g.Perm(len(names)) {
+	order := g.Perm(len(names))
+	if g.odd && g.one(2) {
+		order = append(order, order[:g.IntN(len(order)+1)]...)
+	}
+	for k, i := range order {
 		if k > 0 {
 			g.WriteByte(',')
 		}
@@ -94,6 +104,10 @@ func (g *generator) object(names []string, value func(i int)) {
 func (g *generator) value(t reflect.Type, nullable bool) {
 	if nullable && g.one(6) {
 		g.WriteString("null")
+		return
+	}
+	if g.odd && g.one(25) {
+		g.WriteString([]string{"7", `"x"`, "[]", "{}", "true", "null"}[g.IntN(6)])
 		return
 	}
 	switch t {
@@ -124,7 +138,11 @@ func (g *generator) value(t reflect.Type, nullable bool) {
 	case reflect.TypeFor[Perhaps[int64]]():
 		t = reflect.TypeFor[int64]()
 	case reflect.TypeFor[Payload]():
-		g.WriteString(`{"type":"letter","data":null}`) // encoding/json has no unions
+		text := `{"type":"letter","data":null}` // encoding/json has no unions
+		if g.odd {
+			text = []string{`{"type":"letter","data":{"text":"t","text":"u"}}`, `{"data":{"text":"t"},"type":"letter"}`, `{"type":"new","data":{"text":"t"}}`}[g.IntN(3)]
+		}
+		g.WriteString(text)
 		return
 	}
 	switch t.Kind() {

@@ -106,6 +106,9 @@ func (l *list) element(n int, size uintptr) place { return place{unsafe.Add(l.fi
 // use.
 func textOf(data []byte) string { return unsafe.String(unsafe.SliceData(data), len(data)) }
 
+// bytesOf returns the bytes of a string, not a copy. Nobody changes them.
+func bytesOf(text string) []byte { return unsafe.Slice(unsafe.StringData(text), len(text)) }
+
 // move moves a waiting string together with the size bytes from which a list has been copied to
 // another place, if it was among them. Both allocations are reachable.
 func (w *waiting) move(from place, size uintptr, to place) {

@@ -4,8 +4,11 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"math"
+	"math/rand/v2"
 	"reflect"
 	"runtime"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -29,6 +32,7 @@ func TestWaitingStrings(t *testing.T) {
 		"a list that grows":        `{"name":"n","tags":[` + repeat(50, `"tag #"`) + `],"codes":[` + repeat(9, `"c#"`) + `]}`,
 		"a list in one that grows": `{"parts":[` + repeat(21, `{"id":#,"name":"part #","maker":{"city":"city #"}}`) + `],"note":"after"}`,
 		"a map":                    `{"by_name":{` + repeat(7, `"k#":{"id":#,"name":"part #","maker":{"city":"city #"}}`) + `}}`,
+		"maps of strings":          `{"labels":{` + repeat(7, `"k#":"label #"`) + `},"makers":{` + repeat(7, `"k#":{"city":"city #"}`) + `},"name":"n"}`,
 		"a name that comes twice":  `{"name":"first","tags":["a","b"],"main":{"name":"x"},"note":"y","main":{"id":1},"name":"second","tags":["c"],"note":null}`,
 		"escapes":                  `{"name":"\u0041da","note":"B\"ob","tags":["C\\","plain"]}`,
 		"elements of their own":    `{"own":[` + repeat(5, `{"name":"own #","maker":{"city":"city #"}}`) + `],"name":"outer"}`,
@@ -71,6 +75,118 @@ func TestWaitingStrings(t *testing.T) {
 	}
 }
 
+// Random documents, in which names come twice and values do not fit, decode alike whether their
+// strings wait, are shared or are copied.
+func TestStringModes(t *testing.T) {
+	generate := func(seed uint64, padding int) []byte {
+		g := generator{Rand: rand.New(rand.NewPCG(seed, 3)), odd: true, padding: padding}
+		g.value(reflect.TypeFor[Thing](), false)
+		return []byte(g.String())
+	}
+	decode := func(text []byte, buffer []byte) (thing Thing) {
+		if err := Unmarshal(buffer, &thing); err != nil {
+			t.Fatalf("%s: %v", text, err)
+		}
+		for i := range buffer {
+			buffer[i] = '#'
+		}
+		if b, err := Marshal(thing); err != nil || !bytes.Equal(b, text) {
+			t.Fatalf("%s: encoded as %s, %v", text, b, err)
+		}
+		return thing
+	}
+	withoutSpace := cmp.Transformer("withoutSpace", func(raw json.RawMessage) string {
+		var b bytes.Buffer
+		if raw != nil && json.Compact(&b, raw) != nil {
+			t.Error("a raw value is not JSON")
+		}
+		return b.String()
+	})
+	for seed := range uint64(200) {
+		text := generate(seed, 0)
+		if text[0] != '{' {
+			continue
+		}
+		waited := decode(text, bytes.Clone(text))
+		var shared Thing
+		if err := NewDocument(text).Read(Span{0, uint32(len(text))}, &shared, math.MaxInt); err != nil {
+			t.Fatalf("%s: %v", text, err)
+		}
+		long := generate(seed, mostKept)
+		copied := decode(long, bytes.Clone(long))
+		for mode, thing := range map[string]Thing{"shared": shared, "copied": copied} {
+			if diff := cmp.Diff(waited, thing, withoutSpace); diff != "" {
+				t.Fatalf("%s: %s: %s", text, mode, diff)
+			}
+			if diff := cmp.Diff(problems(waited.RawObject), problems(thing.RawObject)); diff != "" {
+				t.Fatalf("%s: %s: %s", text, mode, diff)
+			}
+		}
+	}
+}
+
+// The problems of a value are those of the page below it, wherever the value is.
+func TestProblemsOfEveryValue(t *testing.T) {
+	values, found := 0, 0
+	for seed := range uint64(200) {
+		g := generator{Rand: rand.New(rand.NewPCG(seed, 4)), odd: true, padding: 3}
+		g.value(reflect.TypeFor[Page](), false)
+		var page Page
+		if err := Unmarshal([]byte(g.String()), &page); err != nil {
+			t.Fatal(err)
+		}
+		all := problems(page.RawObject)
+		if len(all) == maxProblems {
+			continue
+		}
+		visitRefs(reflect.ValueOf(page), "", func(path string, r RawObject) {
+			var want []string
+			for _, p := range all {
+				if path == "" || strings.HasPrefix(p, path+".") || strings.HasPrefix(p, path+" ") {
+					want = append(want, strings.TrimPrefix(p[len(path):], "."))
+				}
+			}
+			got := problems(r)
+			values, found = values+1, found+len(got)
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Fatalf("%s: %q: %s", g.String(), path, diff)
+			}
+		})
+	}
+	if values < 1000 || found < 1000 {
+		t.Errorf("%d values with %d problems", values, found)
+	}
+}
+
+// visitRefs calls visit for all structs with a RawObject in v, which is under path.
+func visitRefs(v reflect.Value, path string, visit func(string, RawObject)) {
+	below := func(v reflect.Value, name string) { visitRefs(v, strings.TrimPrefix(path+"."+name, "."), visit) }
+	switch v.Kind() {
+	case reflect.Pointer, reflect.Interface:
+		if !v.IsNil() {
+			visitRefs(v.Elem(), path, visit)
+		}
+	case reflect.Slice:
+		for i := range v.Len() {
+			below(v.Index(i), strconv.Itoa(i))
+		}
+	case reflect.Map:
+		for _, k := range v.MapKeys() {
+			below(v.MapIndex(k), k.String())
+		}
+	case reflect.Struct:
+		for i := range v.NumField() {
+			if sf := v.Type().Field(i); isRef(sf) {
+				visit(path, v.Field(i).Interface().(RawObject))
+			} else if name := sf.Tag.Get("json"); sf.IsExported() && name != "" {
+				name, _, _ = strings.Cut(name, ",")
+				below(v.Field(i), name)
+			}
+		}
+	default:
+	}
+}
+
 func slicesOf(n int, v Thing) (list []Thing) {
 	for range n {
 		list = append(list, v)
@@ -92,7 +208,7 @@ func TestElementsShareNoMemory(t *testing.T) {
 	for i, other := range []*Thing{&page.Things[0], &page.Things[2]} {
 		add := func(name string, alive func() bool) { gone[fmt.Sprint(2*i, " ", name)] = alive }
 		note, limit, spare, until := weak.Make(other.Note), weak.Make(other.Limit), weak.Make(other.Spare), weak.Make(other.Until)
-		part, document := weak.Make(&other.Parts[0]), weak.Make(&other.RawObject.doc.in.data[0])
+		part, document := weak.Make(&other.Parts[0]), weak.Make(&bytesOf(other.RawObject.doc.in.data)[0])
 		add("note", func() bool { return note.Value() != nil })
 		add("limit", func() bool { return limit.Value() != nil })
 		add("spare", func() bool { return spare.Value() != nil })
@@ -100,7 +216,7 @@ func TestElementsShareNoMemory(t *testing.T) {
 		add("part", func() bool { return part.Value() != nil })
 		add("document", func() bool { return document.Value() != nil })
 	}
-	list, whole := weak.Make(&page.Things[0]), weak.Make(&page.RawObject.doc.in.data[0])
+	list, whole := weak.Make(&page.Things[0]), weak.Make(&bytesOf(page.RawObject.doc.in.data)[0])
 	gone["list"] = func() bool { return list.Value() != nil }
 	gone["page"] = func() bool { return whole.Value() != nil }
 	page = Page{}

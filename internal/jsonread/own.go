@@ -12,16 +12,16 @@ import (
 // the value's problems too.
 func ownDocument(b *binder) *binder {
 	return &binder{variable: b.variable, size: b.size, custom: func(d *decoder, to place) {
-		doc, base, root, above, silent, mode, waiting := d.doc, d.base, d.root, d.above, d.silent, d.strings, len(d.waiting)
+		doc, base, root, silent, mode, waiting := d.doc, d.base, d.root, d.silent, d.strings, len(d.waiting)
 		inner := NewDocument(nil)
-		d.doc, d.base, d.root, d.above, d.silent, d.strings = inner, d.i, len(d.path), 0, false, awaited
+		d.doc, d.base, d.root, d.silent, d.strings = inner, d.i, len(d.path), false, awaited
 		d.document++
 		b.bind(d, to)
 		d.document++
 		start := d.base
-		inner.in.data = slices.Clone(d.data[start:d.i])
+		inner.in.data = string(d.data[start:d.i])
 		d.share(waiting, inner.in.data, start)
-		d.doc, d.base, d.root, d.above, d.silent, d.strings = doc, base, root, above, silent, mode
+		d.doc, d.base, d.root, d.silent, d.strings = doc, base, root, silent, mode
 		if d.copies && d.root == 0 {
 			d.parts = append(d.parts, part{start, inner})
 		}
@@ -39,7 +39,7 @@ func ownDocument(b *binder) *binder {
 // documents of its elements.
 func (d *decoder) keep() {
 	if len(d.parts) == 0 {
-		d.doc.in.data = slices.Clone(d.data)
+		d.doc.in.data = string(d.data)
 		d.share(0, d.doc.in.data, 0)
 		return
 	}
@@ -60,8 +60,8 @@ func (d *decoder) keep() {
 		kept = append(kept, d.data[from:p.at]...)
 		from = p.at + len(p.doc.in.data)
 	}
-	d.doc.in.data = append(kept, d.data[from:]...)
-	d.doc.in.rare = &rare{d.doc.in.problems(), d.parts}
+	d.doc.in.data = textOf(append(kept, d.data[from:]...))
+	d.doc.in.rare = &rare{problems: d.doc.in.problems(), parts: d.parts}
 }
 
 // byStart sorts parts with code that net/http links anyway. The compiler would copy slices.SortFunc
@@ -99,7 +99,7 @@ func unwrap(b *binder, wrapper string) *binder {
 		b.bind(d, to)
 		d.path = d.path[:len(d.path)-1]
 		d.i = end
-		at[Ref](to.field(b.plan.refOffset)).wrapped = true
+		d.doc.in.setWrapped(at[Ref](to.field(b.plan.refOffset)).span)
 	}}
 }
 

@@ -106,14 +106,13 @@ func (d *decoder) current(to *string) string {
 
 // share sets the strings that wait, from the index on, to parts of kept: the copy of the document
 // that starts at base.
-func (d *decoder) share(from int, kept []byte, base int) {
+func (d *decoder) share(from int, kept string, base int) {
 	if len(kept) > mostKept {
 		d.settle(from)
 		return
 	}
-	text := textOf(kept)
 	for _, w := range d.waiting[from:] {
-		*w.to = text[int(w.lo)-base : int(w.hi)-base]
+		*w.to = kept[int(w.lo)-base : int(w.hi)-base]
 	}
 	d.waiting = d.waiting[:from]
 }

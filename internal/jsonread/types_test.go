@@ -99,6 +99,8 @@ type Thing struct {
 	Free    json.RawMessage            `json:"free,omitzero"`
 	Extra   map[string]json.RawMessage `json:"extra,omitzero"`
 	ByName  map[string]Part            `json:"by_name,omitzero"`
+	Makers  map[string]Maker           `json:"makers,omitzero"`
+	Labels  map[string]Colour          `json:"labels,omitzero"`
 	Main    Part                       `json:"main"`
 	Spare   *Part                      `json:"spare,omitzero"`
 	Payload Payload                    `json:"payload"`

@@ -14,6 +14,14 @@ type Boxed struct {
 	RawObject `json:"-"`
 }
 
+// Crate is a value that may be wrapped, with a part.
+type Crate struct {
+	ID   int64 `json:"id"`
+	Part Part  `json:"part"`
+
+	RawObject `json:"-"`
+}
+
 // Bounds is an object in whose place a number may be.
 type Bounds struct {
 	From int64 `json:"from" jsonread:"scalar"`
@@ -86,6 +94,18 @@ func TestWrapper(t *testing.T) {
 	}
 	if b, err := Marshal(Boxed{Parts: []Part{other.Main}}); err != nil || string(b) != `{"parts":[{"id":8}]}` {
 		t.Errorf("from another document: %s, %v", b, err)
+	}
+	// Neither does one that is within a wrapped value.
+	var crates struct {
+		List []Crate `json:"list" jsonread:"own" wrapper:"box"`
+
+		RawObject `json:"-"`
+	}
+	if err := Unmarshal([]byte(`{"list":[{"box":{"id":1,"part":{"id":8}}}]}`), &crates); err != nil {
+		t.Fatal(err)
+	}
+	if b, err := Marshal(Boxed{Parts: []Part{crates.List[0].Part}}); err != nil || string(b) != `{"parts":[{"id":8}]}` {
+		t.Errorf("from a wrapped value: %s, %v", b, err)
 	}
 }
 
@@ -205,7 +225,7 @@ func FuzzWrapper(f *testing.F) {
 		}
 		for i, part := range v.Parts[:len(v.Parts)-1] {
 			before, after := ref(part.RawObject), ref(again.Parts[i].RawObject)
-			if string(before.doc.in.data) != string(after.doc.in.data) {
+			if before.doc.in.data != after.doc.in.data {
 				t.Fatalf("%q: element %d was %q, is %q", text, i, before.doc.in.data, after.doc.in.data)
 			}
 		}
