@@ -45,6 +45,12 @@ func (c *call) isIterator() bool {
 	return strings.Contains(c.name, ".All") || c.name == "Wearables.SamplePages"
 }
 
+// noCursor is the end of the last page of a list.
+const noCursor = `"next_cursor":null`
+
+// hasCursor reports whether a call is an iterator over pages with cursors.
+func (c *call) hasCursor() bool { return c.isIterator() && strings.Contains(c.response, noCursor) }
+
 // isManagement reports whether the method belongs to the ManagementClient.
 func (c *call) isManagement() bool {
 	service, _, _ := strings.Cut(c.name, ".")

@@ -166,7 +166,7 @@ func attackMutant(t *testing.T, program string) (caught string, took time.Durati
 	start := time.Now()
 	var out []byte
 	var err error
-	for _, test := range []string{"TestOutage", "TestNothingIsLogged", "TestAttack"} {
+	for _, test := range []string{"TestOutage", "TestNothingIsLogged", "TestPages", "TestCertainOutcomes", "TestAttack"} {
 		run := exec.CommandContext(ctx, program, "-test.run", "^"+test+"$")
 		run.Env = append(os.Environ(), "LABHEALTH_TEST_LONG=", "LABHEALTH_ATTACK_FIRST=1", "LABHEALTH_ATTACK_FROM=1", "LABHEALTH_ATTACK_TIME="+mutantTime.String())
 		if out, err = run.CombinedOutput(); err != nil {
