@@ -39,8 +39,8 @@ func (c *call) body(mark string) string {
 // takesKey reports whether the method accepts an idempotency key.
 func (c *call) takesKey() bool { return c.name == "Orders.Create" || c.name == "Appointments.Book" }
 
-// isIterator reports whether a call sends a request for each page, of which the outcome is that of the
-// last one.
+// isIterator reports whether a call sends a request for each page, of which the outcome is that of
+// the last one.
 func (c *call) isIterator() bool {
 	return strings.Contains(c.name, ".All") || c.name == "Wearables.SamplePages"
 }

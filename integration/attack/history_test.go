@@ -88,7 +88,7 @@ func (c *checkedCall) repeated() string {
 		case i == 0:
 			continue
 		case r.text != requests[0].text:
-			return fmt.Sprintf("request %d differs from the first", i+1)
+			return fmt.Sprintf("request %d differs from the first: %s, then %s", i+1, requests[0].text, r.text)
 		}
 		before := requests[i-1]
 		seconds, _ := strconv.ParseInt(before.retryAfter, 10, 16)

@@ -20,10 +20,11 @@ type wrapper struct {
 	// hidden wrappers send a write more than once without the hooks of net/http/httptrace, so that
 	// nobody can stop them: they may cause as many commits as they send requests.
 	hidden bool
-	// misleading wrappers return the response to a request that the hooks saw, and have sent another
-	// one that they did not see: they may make a commit look like a rejection.
+	// misleading wrappers return the response to a request that the hooks saw, and have sent
+	// another one that they did not see: they may make a commit look like a rejection.
 	misleading bool
-	// deaf wrappers ignore the end of the attempt, so that it may take longer than its deadline.
+	// deaf wrappers ignore the end of the attempt, so that it may take longer than its deadline, by
+	// as much as the wrapper takes.
 	deaf bool
 	make func(w *world, inner http.RoundTripper) roundTripper
 }
@@ -277,8 +278,8 @@ var wrappers = []wrapper{
 			return resp, err
 		}
 	}},
-	// It reads where the client cannot close the body: over HTTP/2 net/http does not notice the end of
-	// the attempt while the server responds early and takes no more of the request.
+	// It reads where the client cannot close the body: over HTTP/2 net/http does not notice the
+	// end of the attempt while the server responds early and takes no more of the request.
 	{name: "buffers the response", deaf: true, make: func(_ *world, inner http.RoundTripper) roundTripper {
 		return func(r *http.Request) (*http.Response, error) {
 			resp, err := inner.RoundTrip(r)
