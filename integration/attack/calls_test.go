@@ -10,6 +10,7 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/uuid"
 
@@ -111,6 +112,10 @@ func (c *call) invoke(ctx context.Context, client doer, opts ...labhealth.CallOp
 	return resultOf(ctx, method.CallSlice(arguments), &written)
 }
 
+// thinkTime is how long the loop over an iterator takes for an element, so that the next page can be
+// requested meanwhile.
+const thinkTime = time.Millisecond
+
 // resultOf returns what a method returned, and the elements of what is an iterator.
 func resultOf(ctx context.Context, results []reflect.Value, written *bytes.Buffer) (value any, err error) {
 	last := results[len(results)-1]
@@ -141,6 +146,7 @@ func resultOf(ctx context.Context, results []reflect.Value, written *bytes.Buffe
 			return list, err
 		}
 		list = append(list, element.Interface())
+		time.Sleep(thinkTime)
 	}
 	return list, nil
 }

@@ -105,8 +105,9 @@ func (c *checkedCall) repeated() string {
 	return ""
 }
 
-// Whatever a wrapper hides: no write is passed to it again after a commit, nothing after the end of
-// the call's context, and everything that it returned is closed.
+// Whatever a wrapper hides: no write is passed to it again after a commit, nor after the end of
+// the call's context, and everything that it returned is closed. A redirect of a read may be
+// followed after the end, if the wrapper ignores that.
 func (c *checkedCall) mistreatedWrapper() string {
 	wrapper, end := c.w.wrapper(), c.contextEnd()
 	for i, t := range c.record.trips {
@@ -114,7 +115,7 @@ func (c *checkedCall) mistreatedWrapper() string {
 		switch {
 		case isRepeated && !wrapper.misleading && t.commits > 0:
 			return fmt.Sprintf("attempt %d started after %d commits", i+1, t.commits)
-		case !c.w.real && end > 0 && t.start.Sub(c.result.start) > end:
+		case !c.w.real && c.row.isWrite() && end > 0 && t.start.Sub(c.result.start) > end:
 			return fmt.Sprintf("attempt %d started after the end of the context", i+1)
 		case t.end.IsZero():
 			return fmt.Sprintf("the body of the response to attempt %d was not closed", i+1)

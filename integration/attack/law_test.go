@@ -183,6 +183,9 @@ func (c *checkedCall) tookTooLong() string {
 			limit = min(limit, d)
 		}
 	}
+	if list, ok := c.result.value.([]any); ok {
+		limit += time.Duration(len(list)) * thinkTime
+	}
 	if c.w.plan.lingers() {
 		limit += maxWriteWait
 	}
