@@ -211,11 +211,12 @@ func (p *proof) disconnect() {
 // attempt ends, unless stop was called before. net/http itself does not notice the end while the
 // server does not take all of the request.
 func (p *proof) closeAtEnd(resp *http.Response) (stop func() bool) {
+	body, uncompressed := resp.Body, resp.Uncompressed // the call may replace them meanwhile
 	return context.AfterFunc(&p.ctx, func() {
-		if resp.Uncompressed { // in Go 1.26, Close waits for a Read that waits for the start of the body
+		if uncompressed { // in Go 1.26, Close waits for a Read that waits for the start of the body
 			p.disconnect()
 		}
-		resp.Body.Close()
+		body.Close()
 	})
 }
 
