@@ -33,6 +33,7 @@ type trip struct {
 	isLookup   bool
 	start, end time.Time // end is zero for a body that is open
 	commits    int       // of the call when it started
+	isLeft     bool      // its context had not ended when the call returned
 }
 
 // callKey is the context key of the number of a call.
@@ -72,6 +73,16 @@ func (w *world) recorded(inner http.RoundTripper) roundTripper {
 		}
 		resp.Body = &closing{resp.Body, end}
 		return resp, err
+	}
+}
+
+// leave records which contexts the call that has just returned leaves behind. Its own context ends
+// later.
+func (w *world) leave(i int) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, t := range w.calls[i].trips {
+		t.isLeft = t.ctx.Err() == nil
 	}
 }
 
@@ -119,7 +130,7 @@ func (c *checkedCall) mistreatedWrapper() string {
 			return fmt.Sprintf("attempt %d started after the end of the context", i+1)
 		case t.end.IsZero():
 			return fmt.Sprintf("the body of the response to attempt %d was not closed", i+1)
-		case t.ctx.Err() == nil:
+		case t.isLeft:
 			return fmt.Sprintf("the context of attempt %d was not canceled", i+1)
 		}
 	}
@@ -150,14 +161,14 @@ func (c *checkedCall) filledAnother() string {
 		bodies = append(bodies, e.Body())
 	}
 	for i, text := range bodies {
+		limit := int64(maxErrorBody)
+		if _, ok := errors.AsType[*labhealth.APIError](c.result.err); !ok || i == 0 && isSuccess(response) {
+			limit = cmp.Or(c.plan.BodyLimit, 64<<20)
+		}
 		for _, mark := range markOfCall.FindAllSubmatch(text, -1) {
 			if string(mark[1]) != strconv.Itoa(c.i) {
 				return fmt.Sprintf("body %d is that of another call: %s", i, mark[0])
 			}
-		}
-		limit := int64(maxErrorBody)
-		if isSuccess := response.StatusCode >= 200 && response.StatusCode <= 299; isSuccess {
-			limit = cmp.Or(c.plan.BodyLimit, 64<<20)
 		}
 		if int64(len(text)) > limit {
 			return fmt.Sprintf("body %d has %d bytes, the limit is %d", i, len(text), limit)
@@ -170,6 +181,8 @@ func (c *checkedCall) filledAnother() string {
 	}
 	return ""
 }
+
+func isSuccess(r labhealth.Response) bool { return r.StatusCode >= 200 && r.StatusCode <= 299 }
 
 // An observer gets each attempt once, in order.
 func (c *checkedCall) observedWrong() string {

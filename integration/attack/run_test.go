@@ -229,5 +229,6 @@ func (w *world) call(client doer, i int, p *callPlan) (result outcome) {
 	result.start = time.Now()
 	result.value, result.err = callNamed(p.Method).invoke(ctx, client, options...)
 	result.took = time.Since(result.start)
+	w.leave(i)
 	return result
 }
