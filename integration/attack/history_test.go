@@ -150,28 +150,34 @@ var markOfCall = regexp.MustCompile(`mark-(\d+)-\d+`)
 // maxErrorBody is how much of the body of an error is kept.
 const maxErrorBody = 64 << 10
 
+// limitedBody is a body that a call leaves behind.
+type limitedBody struct {
+	text  []byte
+	limit int64 // of its bytes
+}
+
 // The bodies that a call leaves behind are its own, and within the limits.
 func (c *checkedCall) filledAnother() string {
+	success := cmp.Or(c.plan.BodyLimit, 64<<20) // the largest limit of an operation
 	response := c.result.response
-	bodies := [][]byte{response.Body}
+	bodies := []limitedBody{{response.Body, maxErrorBody}}
+	if response.StatusCode >= 200 && response.StatusCode <= 299 {
+		bodies[0].limit = success
+	}
 	if e, ok := errors.AsType[*labhealth.APIError](c.result.err); ok {
-		bodies = append(bodies, e.Body())
+		bodies = append(bodies, limitedBody{e.Body(), maxErrorBody})
 	}
 	if e, ok := errors.AsType[*labhealth.DecodeError](c.result.err); ok {
-		bodies = append(bodies, e.Body())
+		bodies = append(bodies, limitedBody{e.Body(), success})
 	}
-	for i, text := range bodies {
-		limit := int64(maxErrorBody)
-		if _, ok := errors.AsType[*labhealth.APIError](c.result.err); !ok || i == 0 && isSuccess(response) {
-			limit = cmp.Or(c.plan.BodyLimit, 64<<20)
-		}
-		for _, mark := range markOfCall.FindAllSubmatch(text, -1) {
+	for i, b := range bodies {
+		for _, mark := range markOfCall.FindAllSubmatch(b.text, -1) {
 			if string(mark[1]) != strconv.Itoa(c.i) {
 				return fmt.Sprintf("body %d is that of another call: %s", i, mark[0])
 			}
 		}
-		if int64(len(text)) > limit {
-			return fmt.Sprintf("body %d has %d bytes, the limit is %d", i, len(text), limit)
+		if int64(len(b.text)) > b.limit {
+			return fmt.Sprintf("body %d has %d bytes, the limit is %d", i, len(b.text), b.limit)
 		}
 	}
 	if c.result.err == nil && !c.row.isIterator() && c.row.contentType() == "application/json" {
@@ -181,8 +187,6 @@ func (c *checkedCall) filledAnother() string {
 	}
 	return ""
 }
-
-func isSuccess(r labhealth.Response) bool { return r.StatusCode >= 200 && r.StatusCode <= 299 }
 
 // An observer gets each attempt once, in order.
 func (c *checkedCall) observedWrong() string {
