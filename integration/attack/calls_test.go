@@ -10,6 +10,7 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/uuid"
 
@@ -39,11 +40,17 @@ func (c *call) body(mark string) string {
 // takesKey reports whether the method accepts an idempotency key.
 func (c *call) takesKey() bool { return c.name == "Orders.Create" || c.name == "Appointments.Book" }
 
-// isIterator reports whether a call sends a request for each page. Its outcome is that of the last
-// one.
+// isIterator reports whether a call sends a request for each page, of which the outcome is that of
+// the last one.
 func (c *call) isIterator() bool {
 	return strings.Contains(c.name, ".All") || c.name == "Wearables.SamplePages"
 }
+
+// noCursor is the end of the last page of a list.
+const noCursor = `"next_cursor":null`
+
+// hasCursor reports whether a call is an iterator over pages with cursors.
+func (c *call) hasCursor() bool { return c.isIterator() && strings.Contains(c.response, noCursor) }
 
 // isManagement reports whether the method belongs to the ManagementClient.
 func (c *call) isManagement() bool {
@@ -105,6 +112,10 @@ func (c *call) invoke(ctx context.Context, client doer, opts ...labhealth.CallOp
 	return resultOf(ctx, method.CallSlice(arguments), &written)
 }
 
+// thinkTime is how long the loop over an iterator takes for an element, so that the next page can be
+// requested meanwhile.
+const thinkTime = time.Millisecond
+
 // resultOf returns what a method returned, and the elements of what is an iterator.
 func resultOf(ctx context.Context, results []reflect.Value, written *bytes.Buffer) (value any, err error) {
 	last := results[len(results)-1]
@@ -135,6 +146,7 @@ func resultOf(ctx context.Context, results []reflect.Value, written *bytes.Buffe
 			return list, err
 		}
 		list = append(list, element.Interface())
+		time.Sleep(thinkTime)
 	}
 	return list, nil
 }

@@ -195,6 +195,7 @@ func (c *http1Conn) readHeader() (*request, error) {
 	}
 	var r request
 	r.method, r.path, _ = strings.Cut(first, " ")
+	r.path, _, _ = strings.Cut(r.path, " ")
 	for {
 		line, err := c.line()
 		if err != nil {

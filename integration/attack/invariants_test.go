@@ -31,6 +31,9 @@ func (w *world) check(results []outcome) (broken []string) {
 	if w.wrapper() == nil && w.abroad > 0 {
 		broken = append(broken, fmt.Sprintf("%d connections to other hosts", w.abroad))
 	}
+	if problem := w.rateExceeded(); problem != "" {
+		broken = append(broken, problem)
+	}
 	return broken
 }
 
@@ -50,6 +53,7 @@ func (c *checkedCall) outcome() labhealth.Outcome { return labhealth.OutcomeOf(c
 var invariants = []func(*checkedCall) string{
 	(*checkedCall).committedTwice, (*checkedCall).falseOutcome, (*checkedCall).returnedAnother, (*checkedCall).returnedBoth,
 	(*checkedCall).leaked, (*checkedCall).sentTooOften, (*checkedCall).tookTooLong,
+	(*checkedCall).repeated, (*checkedCall).mistreatedWrapper, (*checkedCall).filledAnother, (*checkedCall).observedWrong, (*checkedCall).lostPage,
 }
 
 // A write is committed once, however often a wrapper tries; unless it hides what it sends.
@@ -168,9 +172,9 @@ func (c *checkedCall) sentTooOften() string {
 	return ""
 }
 
-// A call ends when its context does.
+// A call ends when its context does, apart from the time that a wrapper takes which ignores it.
 func (c *checkedCall) tookTooLong() string {
-	if wrapper := c.w.wrapper(); c.w.real || wrapper != nil && wrapper.ignoresContext {
+	if c.w.real {
 		return ""
 	}
 	limit := 20 * time.Minute // of all attempts and waits
@@ -179,8 +183,16 @@ func (c *checkedCall) tookTooLong() string {
 			limit = min(limit, d)
 		}
 	}
+	if list, ok := c.result.value.([]any); ok {
+		limit += time.Duration(len(list)) * thinkTime
+	}
 	if c.w.plan.lingers() {
 		limit += maxWriteWait
+	}
+	if wrapper := c.w.wrapper(); wrapper != nil && wrapper.ignoresContext {
+		for _, t := range c.record.trips {
+			limit += t.end.Sub(t.start)
+		}
 	}
 	if c.result.took > limit {
 		return fmt.Sprintf("it took %v, the limit is %v", c.result.took, limit)

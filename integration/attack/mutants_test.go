@@ -31,6 +31,8 @@ const (
 	connFile      = "internal/transport/conn.go"
 	callFile      = "call.go"
 	errorsFile    = "errors.go"
+	bufferFile    = "internal/transport/buffer.go"
+	prefetchFile  = "prefetch.go"
 )
 
 // The checks of the hooks against a second send of a write. net/http is stopped by any of them, so
@@ -82,6 +84,28 @@ var mutants = []mutant{
 	{"bytes after a response are logged", []edit{{connFile, "solicited := c.wrote && (c.open > 0 || !c.used)", "solicited := true"},
 		{connFile, "if c.in.Buffered() > 0 {\n\t\tc.discard()", "if false {\n\t\tc.discard()"}}},
 	{"a stalled write over HTTP/2 never ends", []edit{{transportFile, "if resp.ProtoMajor == 2 && c.request.isWrite() {", "if false {"}}},
+	{"a Retry-After is read as milliseconds", []edit{{retryFile, "return time.Duration(n) * time.Second, true", "return time.Duration(n) * time.Millisecond, true"}}},
+	{"the rate limit is not applied to retries", []edit{{transportFile, "\t\t\treturn call.admit(r)\n", "\t\t\treturn call.authorize(r)\n"}}},
+	{"the headers of a call stay for the next one", []edit{{callFile, "\tcfg.header = c.headers(o, cfg.header)\n", "\tcfg.header = c.headers(o, cfg.header)\n\tc.header = cfg.header\n"}}},
+	{"the idempotency key is not repeated", []edit{{transportFile, "\t\t\treturn call.admit(r)\n", "\t\t\tr.Header.Del(\"X-Idempotency-Key\")\n\t\t\treturn call.admit(r)\n"}}},
+	{"the body of WithResponse is reused", []edit{{callFile, "bytes.Clone(r.Body), r.RequestID", "r.Body, r.RequestID"}}},
+	{"the body of a truncated response is reused", []edit{{bufferFile, "\t\t\treturn b.data[:n:n], nil, err\n", "\t\t\tb.release()\n\t\t\treturn b.data[:n:n], nil, err\n"}}},
+	{"a body is reused before the call returns", []edit{{transportFile, "if err == nil && !r.retained {\n\t\tr.buffer = read", "if !r.retained {\n\t\tread.release()"}}},
+	{"the body limit of a call is ignored", []edit{{transportFile, "readAll(resp, c.request.MaxBody)", "readAll(resp, max(c.request.MaxBody, 64<<20))"}}},
+	{"the body of an error has another limit", []edit{{retryFile, "io.LimitReader(resp.Body, MaxErrorBody)", "io.LimitReader(resp.Body, MaxErrorBody*64)"}}},
+	{"a body is not closed", []edit{{retryFile, "\tdefer resp.Body.Close()\n\tr := &c.first", "\tr := &c.first"}}},
+	{"the context of an attempt is not canceled", []edit{{retryFile, "\tif c.proof != nil {\n\t\tc.proof.cancel()\n\t}\n\tr.Outcome", "\tr.Outcome"}}},
+	{"an attempt is observed twice", []edit{{retryFile, "\tc.observe(err == nil, repeat)\n", "\tc.observe(err == nil, repeat)\n\tif repeat {\n\t\tc.observe(err == nil, repeat)\n\t}\n"}}},
+	{"a proof is used by the next attempt too", []edit{{proofFile, "\tp := newProof(ctx, cancel)\n\tp.write",
+		"\tp := c.proof\n\tif p == nil {\n\t\tp = newProof(ctx, cancel)\n\t}\n\tp.ctx.Context, p.cancel, p.judged = ctx, cancel, false\n\tp.write"}}},
+	{"the next attempt has the deadline of the first", []edit{{retryFile, "c.started, c.redirected = time.Time{}, false", "c.redirected = false"}}},
+	{"the next attempt reads on in the body", []edit{{transportFile, "func() (io.Reader, error) { return &attemptBody{r: bytes.NewReader(own)}, nil })",
+		"func(b *attemptBody) func() (io.Reader, error) {\n\t\treturn func() (io.Reader, error) { return b, nil }\n\t}(&attemptBody{r: bytes.NewReader(own)}))"}}},
+	{"a read follows redirects to subdomains", []edit{{transportFile, "origin(req.URL) != origin(via[0].URL) {",
+		"req.URL.Port() != via[0].URL.Port() || !strings.HasSuffix(req.URL.Hostname(), via[0].URL.Hostname()) {"}}},
+	{"a write is repeated after a 401", []edit{{retryFile, "if c.responded(r.StatusCode) && !c.request.isWrite() {", "if c.responded(r.StatusCode) {"}}},
+	{"a strict policy is not strict", []edit{{retryFile, "return Rejected, !write || !c.request.Policy.Strict", "return Rejected, true"}}},
+	{"a page that was requested ahead is requested again", []edit{{prefetchFile, "if r.ahead != nil && r.ctx.Err() == nil {", "if r.ahead != nil && r.ctx.Err() != nil {"}}},
 }
 
 // mutantTime is how long a mutant is attacked.
@@ -94,7 +118,7 @@ const mutantTime = time.Minute
 //	LABHEALTH_TEST_LONG=1 go test -C integration -v -run 'TestMutants/budget' ./attack
 func TestMutants(t *testing.T) {
 	if os.Getenv("LABHEALTH_TEST_LONG") != "1" {
-		t.Skip("takes half an hour: set LABHEALTH_TEST_LONG=1")
+		t.Skip("takes an hour: set LABHEALTH_TEST_LONG=1")
 	}
 	var table strings.Builder
 	for _, m := range mutants {
@@ -166,7 +190,7 @@ func attackMutant(t *testing.T, program string) (caught string, took time.Durati
 	start := time.Now()
 	var out []byte
 	var err error
-	for _, test := range []string{"TestOutage", "TestNothingIsLogged", "TestAttack"} {
+	for _, test := range []string{"TestOutage", "TestNothingIsLogged", "TestPages", "TestCertainOutcomes", "TestAttack"} {
 		run := exec.CommandContext(ctx, program, "-test.run", "^"+test+"$")
 		run.Env = append(os.Environ(), "LABHEALTH_TEST_LONG=", "LABHEALTH_ATTACK_FIRST=1", "LABHEALTH_ATTACK_FROM=1", "LABHEALTH_ATTACK_TIME="+mutantTime.String())
 		if out, err = run.CombinedOutput(); err != nil {

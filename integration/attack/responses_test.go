@@ -3,6 +3,7 @@ package attack
 import (
 	"fmt"
 	"net/http"
+	"strconv"
 	"strings"
 )
 
@@ -64,10 +65,21 @@ func (p responsePlan) status() int {
 // read the body. It commits when the response demands it.
 func (a *arrival) received(plan responsePlan, complete bool) {
 	plan = a.honest(plan)
+	a.expect(plan)
 	switch {
 	case plan.rejects(), plan.Commit == commitNever && !plan.accepts():
 	case plan.Commit == commitAtHeader, complete && plan.Commit != commitLate:
 		a.commit()
+	}
+}
+
+// expect records the response that a request is to get.
+func (a *arrival) expect(plan responsePlan) {
+	a.w.mu.Lock()
+	defer a.w.mu.Unlock()
+	if a.call >= 0 {
+		r := &a.w.calls[a.call].received[a.n-1]
+		r.status, r.retryAfter = plan.status(), plan.RetryAfter
 	}
 }
 
@@ -88,7 +100,7 @@ func (a *arrival) respond(plan responsePlan) (status int, header []field, conten
 	}
 	row := a.row()
 	header = []field{{"Content-Type", row.contentType()}}
-	content = []byte(row.body(a.mark))
+	content = []byte(a.pageBody(row.body(a.mark)))
 	if b := bodyOf(plan.Body); b != nil {
 		header[0].value = b.contentType
 		content = []byte(b.text)
@@ -106,6 +118,33 @@ func (a *arrival) respond(plan responsePlan) (status int, header []field, conten
 		content = nil
 	}
 	return plan.status(), header, content
+}
+
+// pageOf returns the page that a path asks for.
+func pageOf(path string) int {
+	_, after, _ := strings.Cut(path, "cursor=page-")
+	digits := strings.FieldsFunc(after, func(r rune) bool { return r < '0' || r > '9' })
+	if len(digits) == 0 {
+		return 1
+	}
+	n, err := strconv.Atoi(digits[0])
+	if err != nil {
+		return 1
+	}
+	return n
+}
+
+// pageBody returns the body of the requested page of a list, of which text is that of the only one.
+func (a *arrival) pageBody(text string) string {
+	if a.call < 0 || !a.row().hasCursor() {
+		return text
+	}
+	if a.page < a.w.plan.Calls[a.call].Pages {
+		text = strings.Replace(text, noCursor, fmt.Sprintf(`"next_cursor":"page-%d"`, a.page+1), 1)
+	}
+	id := anID
+	id[0] += byte(a.page - 1)
+	return strings.ReplaceAll(text, anID.String(), id.String())
 }
 
 // row returns the row of the call of a request.

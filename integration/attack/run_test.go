@@ -89,6 +89,7 @@ type outcome struct {
 	value    any
 	err      error
 	response labhealth.Response
+	start    time.Time
 	took     time.Duration
 }
 
@@ -164,7 +165,7 @@ func (w *world) wait() (left int) {
 func (w *world) newClient(transport *http.Transport) (doer, error) {
 	var between http.RoundTripper = transport
 	if wrapper := w.wrapper(); wrapper != nil {
-		between = wrapper.make(w, w.counted(transport))
+		between = w.recorded(wrapper.make(w, w.counted(transport)))
 	}
 	p := &w.plan.Client
 	options := []labhealth.Option{
@@ -178,7 +179,7 @@ func (w *world) newClient(transport *http.Transport) (doer, error) {
 		options = append(options, labhealth.WithRateLimit(50, 3))
 	}
 	if p.Observer {
-		options = append(options, labhealth.WithObserver(func(context.Context, labhealth.Attempt) {}))
+		options = append(options, labhealth.WithObserver(w.observe))
 	}
 	key := keyCanary
 	if p.Credentials {
@@ -204,7 +205,7 @@ func (w *world) wrapper() *wrapper { return wrapperNamed(w.plan.Transport) }
 
 // call makes one call.
 func (w *world) call(client doer, i int, p *callPlan) (result outcome) {
-	ctx, cancel := context.WithCancel(context.Background())
+	ctx, cancel := context.WithCancel(context.WithValue(context.Background(), callKey{}, i))
 	defer cancel()
 	if p.Timeout > 0 {
 		var stop context.CancelFunc
@@ -228,8 +229,12 @@ func (w *world) call(client doer, i int, p *callPlan) (result outcome) {
 	if p.BodyLimit > 0 {
 		options = append(options, labhealth.WithCallBodyLimit(p.BodyLimit))
 	}
-	start := time.Now()
+	if p.Prefetch {
+		options = append(options, labhealth.WithPrefetch())
+	}
+	result.start = time.Now()
 	result.value, result.err = callNamed(p.Method).invoke(ctx, client, options...)
-	result.took = time.Since(start)
+	result.took = time.Since(result.start)
+	w.leave(i)
 	return result
 }

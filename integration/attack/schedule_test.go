@@ -50,6 +50,8 @@ type callPlan struct {
 	Idempotency bool          `json:",omitzero"`
 	Attempts    int           `json:",omitzero"` // of WithCallRetry
 	BodyLimit   int64         `json:",omitzero"`
+	Pages       int           `json:",omitzero"` // of an iterator with cursors; 0 is 1
+	Prefetch    bool          `json:",omitzero"` // of an iterator
 }
 
 // connPlan is what one connection does, from dialing to its end.
@@ -167,7 +169,7 @@ func randomClient(r *rand.Rand) (p clientPlan) {
 	p.Strict = oneIn(r, 6)
 	p.RateLimit = oneIn(r, 8)
 	p.Credentials = oneIn(r, 8)
-	p.Observer = oneIn(r, 8)
+	p.Observer = oneIn(r, 2)
 	if oneIn(r, 16) {
 		p.HTTPTimeout = randomTime(r, 7)
 	}
@@ -209,6 +211,10 @@ func randomCall(r *rand.Rand, management bool) (p callPlan) {
 	if oneIn(r, 16) {
 		p.BodyLimit = 1 + int64(pickLow(r, 10_000))
 	}
+	if callNamed(p.Method).hasCursor() {
+		p.Pages = 1 + r.IntN(4)
+	}
+	p.Prefetch = callNamed(p.Method).isIterator() && oneIn(r, 2)
 	return p
 }
 
@@ -252,7 +258,8 @@ func randomResponse(r *rand.Rand) (p responsePlan) {
 	case 3:
 		p.Status = pick(r, 101, 300, 301, 302, 303, 304, 305, 307, 308, 399)
 		p.Location = pick(r, "", "/elsewhere", "/v3/order/import", "//other.example.com/v3/order/import", "http://other.example.com/",
-			"https://other.example.com/"+patientCanary, "http://127.0.0.1:9090/", "http://user:pass@127.0.0.1:8080/", "://", "javascript:alert(1)",
+			"https://other.example.com/"+patientCanary, "http://127.0.0.1:9090/", "http://sub.127.0.0.1:8080/", "https://127.0.0.1:8080/",
+			"http://user:pass@127.0.0.1:8080/", "://", "javascript:alert(1)",
 			"http://127.0.0.1:8080/v3/order?name="+patientCanary)
 	}
 	if oneIn(r, 5) {

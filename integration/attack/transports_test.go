@@ -24,7 +24,7 @@ type wrapper struct {
 	// that they did not see: they may make a commit look like a rejection.
 	misleading bool
 	// ignoresContext wrappers do not stop at the end of the attempt, which may take longer than its
-	// deadline.
+	// deadline, by as much as the wrapper takes.
 	ignoresContext bool
 	make           func(w *world, inner http.RoundTripper) roundTripper
 }

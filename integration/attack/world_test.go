@@ -6,8 +6,11 @@ import (
 	"net/http"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
+
+	"github.com/labhealth/labhealth-go"
 )
 
 // protocol is how requests reach the service.
@@ -56,6 +59,9 @@ type callRecord struct {
 	methods  map[string]int // of the requests
 	commits  []string       // marks of what was processed
 	lookups  []string       // marks of reads of a write: see isLookup
+	received []receipt      // of the requests
+	trips    []*trip        // through a wrapper
+	observed []labhealth.Attempt
 }
 
 // arrival is a request whose header has arrived.
@@ -65,6 +71,7 @@ type arrival struct {
 	n         int // of the request, from 1
 	method    string
 	key       string // for idempotency
+	page      int    // that is requested, from 1
 	mark      string
 	committed bool
 }
@@ -77,7 +84,7 @@ const callHeader = "X-Call"
 func (w *world) arrive(method, path string, header func(name string) string) *arrival {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	a := &arrival{w: w, call: -1, method: method, key: header("X-Idempotency-Key")}
+	a := &arrival{w: w, call: -1, method: method, key: header("X-Idempotency-Key"), page: pageOf(path)}
 	if i, err := strconv.Atoi(header(callHeader)); err == nil && i >= 0 && i < len(w.calls) {
 		a.call = i
 		w.calls[i].requests++
@@ -86,6 +93,10 @@ func (w *world) arrive(method, path string, header func(name string) string) *ar
 		}
 		w.calls[i].methods[method]++
 		a.n = w.calls[i].requests
+		w.calls[i].received = append(w.calls[i].received, receipt{
+			at: time.Now(), key: a.key, filler: len(header("X-Filler")), isLookup: a.isLookup(),
+			text: strings.Join([]string{method, path, a.key, header("Accept"), header("Content-Type")}, " "),
+		})
 	}
 	a.mark = "mark-" + strconv.Itoa(a.call) + "-" + strconv.Itoa(a.n)
 	return a

@@ -24,6 +24,7 @@ type proof struct {
 	direct bool         // the transport uses conns
 	body   *attemptBody // of a write
 	proxy  *url.URL     // nil if the attempt goes through none
+	target *url.URL     // of the attempt
 	trace  httptrace.ClientTrace
 
 	watched *conn // the last one; only HTTP/1 puts one back, and it uses one at a time
@@ -92,6 +93,9 @@ func (p *proof) getConn(hostPort string) {
 		p.phase = Connecting
 		if p.lookups++; p.lookups == 1 {
 			p.hostPort = hostPort
+			if !p.native && len(p.conns) > 0 && !strings.EqualFold(p.target.Scheme+"://"+hostPort, origin(p.target)) {
+				return ErrOtherHost // net/http does not report a connection that an earlier attempt dialed
+			}
 		}
 		if hostPort != p.hostPort { // a transport that fails over need not change the Host header
 			return ErrOtherHost
@@ -211,11 +215,12 @@ func (p *proof) disconnect() {
 // attempt ends, unless stop was called before. net/http itself does not notice the end while the
 // server does not take all of the request.
 func (p *proof) closeAtEnd(resp *http.Response) (stop func() bool) {
+	body, uncompressed := resp.Body, resp.Uncompressed // the call may replace them meanwhile
 	return context.AfterFunc(&p.ctx, func() {
-		if resp.Uncompressed { // in Go 1.26, Close waits for a Read that waits for the start of the body
+		if uncompressed { // in Go 1.26, Close waits for a Read that waits for the start of the body
 			p.disconnect()
 		}
-		resp.Body.Close()
+		body.Close()
 	})
 }
 
@@ -325,7 +330,7 @@ func (c *call) RoundTrip(req *http.Request) (*http.Response, error) {
 	p := newProof(ctx, cancel)
 	p.write, p.native = c.request.isWrite(), c.client.direct != nil
 	p.body, _ = req.Body.(*attemptBody)
-	p.wanted = cmp.Or(req.Host, req.URL.Host)
+	p.wanted, p.target = cmp.Or(req.Host, req.URL.Host), req.URL
 	c.proof = p
 	transport := c.client.http.Transport
 	if c.client.direct != nil {
