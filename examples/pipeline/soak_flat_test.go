@@ -112,7 +112,7 @@ func sizeOf(dir string) float64 {
 	var n int64
 	_ = filepath.WalkDir(dir, func(_ string, e fs.DirEntry, err error) error {
 		if err != nil {
-			return nil // the file was removed meanwhile
+			return nil //nolint:nilerr // the file was removed meanwhile
 		}
 		if info, err := e.Info(); err == nil && info.Mode().IsRegular() {
 			n += info.Size()
