@@ -112,8 +112,8 @@ func (c *call) invoke(ctx context.Context, client doer, opts ...labhealth.CallOp
 	return resultOf(ctx, method.CallSlice(arguments), &written)
 }
 
-// thinkTime is how long the loop over an iterator takes for an element, so that the next page can be
-// requested meanwhile.
+// thinkTime is how long the loop over an iterator takes for an element, so that the next page can
+// be requested meanwhile.
 const thinkTime = time.Millisecond
 
 // resultOf returns what a method returned, and the elements of what is an iterator.
