@@ -199,7 +199,8 @@ var wrappers = []wrapper{
 			return inner.RoundTrip(c)
 		}
 	}},
-	{name: "gives up while it connects, and sends later", make: func(w *world, inner http.RoundTripper) roundTripper {
+	// It waits for the response if the connection is one that another attempt dialed, over HTTP/2.
+	{name: "gives up while it connects, and sends later", ignoresContext: true, make: func(w *world, inner http.RoundTripper) roundTripper {
 		return func(r *http.Request) (*http.Response, error) {
 			connects := make(chan struct{})
 			var once sync.Once

@@ -131,8 +131,12 @@ func (a *arrival) isLookup() bool {
 	return a.call >= 0 && a.row().isWrite() && (a.method == http.MethodGet || a.method == http.MethodHead)
 }
 
-// honest returns the response to a request: nothing is found that was not committed.
+// honest returns the response to a request: nothing is found that was not committed, and the
+// response to a HEAD has no body that could be that of a proxy.
 func (a *arrival) honest(plan responsePlan) responsePlan {
+	if a.method == http.MethodHead {
+		plan.Body = ""
+	}
 	if !a.isLookup() {
 		return plan
 	}
