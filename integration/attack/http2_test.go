@@ -612,8 +612,11 @@ func keepIdle(t *http.Transport) { t.IdleConnTimeout = 90 * time.Second }
 // no time passes while net/http waits for the lock of an HTTP/2 connection, so that nothing else
 // may need the lock of a write that waits: neither another request, nor the response to a frame.
 func (w *world) canBlock(p *connPlan) bool {
-	if !w.protocol.http2 || w.real {
+	if w.real {
 		return true
+	}
+	if !w.protocol.http2 { // net/http waits for a lock to close the body of what says that it is HTTP/2
+		return !slices.ContainsFunc(p.Exchanges, func(x exchange) bool { return x.HTTP1 != nil && x.HTTP1.Version == "HTTP/2.0" })
 	}
 	if len(w.plan.Calls) != 1 || w.wrapper() != nil || p.HTTP2 == nil || !p.HTTP2.LateSettings {
 		return false
