@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/net/http2"
@@ -126,8 +127,8 @@ type http2Conn struct {
 	open     *http2Request // its header is incomplete
 	ends     bool          // the header of open ends its stream
 	decoder  *hpack.Decoder
-	greeted  bool // the settings were sent
 
+	greeted atomic.Bool   // the settings were sent, maybe by a step that is taken later
 	writing chan struct{} // has an element while frames are written, which may take time
 	framer  *http2.Framer
 	encoder *hpack.Encoder // belongs to the goroutine that reads, as does block
@@ -173,8 +174,7 @@ func (c *http2Conn) over() {
 
 // greet sends the settings, which must be the first frame.
 func (c *http2Conn) greet() {
-	if !c.greeted {
-		c.greeted = true
+	if c.greeted.CompareAndSwap(false, true) {
 		open(c.Conn) // the settings need an acknowledgment
 		c.write(func(f *http2.Framer) error {
 			if err := f.WriteSettings(c.plan.HTTP2.Settings...); err != nil || !c.plan.HTTP2.LateSettings {
@@ -197,11 +197,11 @@ func (c *http2Conn) write(frames func(*http2.Framer) error) {
 func (c *http2Conn) receive(frame http2.Frame) bool {
 	switch f := frame.(type) {
 	case *http2.SettingsFrame:
-		if !f.IsAck() && c.greeted {
+		if !f.IsAck() && c.greeted.Load() {
 			c.write((*http2.Framer).WriteSettingsAck)
 		}
 	case *http2.PingFrame:
-		if !f.IsAck() && c.greeted {
+		if !f.IsAck() && c.greeted.Load() {
 			c.write(func(w *http2.Framer) error { return w.WritePing(true, f.Data) })
 		}
 	case *http2.RSTStreamFrame:
@@ -281,7 +281,7 @@ func (c *http2Conn) grant(id uint32, n int) {
 	case grantNone:
 		return
 	}
-	if n == 0 || !c.greeted {
+	if n == 0 || !c.greeted.Load() {
 		return
 	}
 	c.write(func(w *http2.Framer) error {
