@@ -82,7 +82,7 @@ func runImports(t *testing.T, row bulkRow, seed uint64) (worlds []*bulkWorld) {
 }
 
 // bulkTally counts what has happened.
-type bulkTally struct{ imports, cuts, kills, early, outcomes, orders, again, wrong, refused int }
+type bulkTally struct{ imports, cuts, kills, early, outcomes, orders, again, wrong, rejected int }
 
 func (b *bulkTally) add(o *bulkTally) {
 	b.imports += o.imports
@@ -93,13 +93,13 @@ func (b *bulkTally) add(o *bulkTally) {
 	b.orders += o.orders
 	b.again += o.again
 	b.wrong += o.wrong
-	b.refused += o.refused
+	b.rejected += o.rejected
 }
 
 func (b bulkTally) String() string {
 	return fmt.Sprintf("%d imports, %d cuts and %d kills (%d while the directory of a new journal was synced), "+
-		"%d outcomes, %d orders, %d asked for again, %d not there once, %d journals refused",
-		b.imports, b.cuts, b.kills, b.early, b.outcomes, b.orders, b.again, b.wrong, b.refused)
+		"%d outcomes, %d orders, %d asked for again, %d not there once, %d journals rejected",
+		b.imports, b.cuts, b.kills, b.early, b.outcomes, b.orders, b.again, b.wrong, b.rejected)
 }
 
 // bulkWorld is one import. The service is not cut.
@@ -299,8 +299,8 @@ func (w *bulkWorld) attempt(attempt int, kill, wasKilled bool) (done bool) {
 		w.tally.kills++
 	case strings.HasPrefix(last, bulkDone):
 		return true
-	case strings.HasPrefix(last, bulkRefused):
-		w.refuse(last)
+	case strings.HasPrefix(last, bulkRejected):
+		w.reject(last)
 		if err := os.Remove(filepath.Join(w.dir, "run.journal")); err != nil {
 			w.t.Error(err)
 		}
@@ -320,7 +320,7 @@ func (w *bulkWorld) openJournals(image *cutfs.Image) {
 		w.tally.outcomes++
 		journal, err := bulk.OpenFile(filepath.Join(w.dir, "run.journal"))
 		if err != nil {
-			w.refuse(err.Error())
+			w.reject(err.Error())
 			continue
 		}
 		if err := journal.Close(); err != nil {
@@ -329,10 +329,10 @@ func (w *bulkWorld) openJournals(image *cutfs.Image) {
 	}
 }
 
-func (w *bulkWorld) refuse(reason string) {
-	w.tally.refused++
+func (w *bulkWorld) reject(reason string) {
+	w.tally.rejected++
 	if !w.row.lies {
-		w.t.Errorf("seed %d: a journal is refused: %s\nagain: %s", w.seed, reason, replay(w.t, w.seed, 1))
+		w.t.Errorf("seed %d: a journal is rejected: %s\nagain: %s", w.seed, reason, replay(w.t, w.seed, 1))
 	}
 }
 

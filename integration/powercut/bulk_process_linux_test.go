@@ -22,10 +22,10 @@ const (
 
 // What a process that imports prints.
 const (
-	bulkOpened  = "opened"  // the journal
-	bulkRefused = "refused" // the journal, with the reason
-	bulkDone    = "done"
-	bulkNotDone = "not done"
+	bulkOpened   = "opened"   // the journal
+	bulkRejected = "rejected" // the journal, with the reason
+	bulkDone     = "done"
+	bulkNotDone  = "not done"
 )
 
 // playBulk imports a file with a journal on the disk. It must not take the boot for the one before
@@ -44,7 +44,7 @@ func playBulk() error {
 	}
 	journal, err := bulk.OpenFile(filepath.Join(os.Getenv(dirVariable), "run.journal"))
 	if err != nil {
-		fmt.Println(bulkRefused, err)
+		fmt.Println(bulkRejected, err)
 		return nil
 	}
 	fmt.Println(bulkOpened)

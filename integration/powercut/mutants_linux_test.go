@@ -36,7 +36,7 @@ var mutants = []mutant{
 	{
 		"the end of a journal", "bulk/journal_file.go",
 		"if err := syncFile(j.f); err != nil { // a killed process may not have synced its last batch", "if err := error(nil); err != nil {",
-		"^TestBulk$/^strict$", "400", "a journal is refused",
+		"^TestBulk$/^strict$", "400", "a journal is rejected",
 	},
 	{
 		"the name of a journal", "bulk/journal_file.go",
@@ -46,7 +46,7 @@ var mutants = []mutant{
 	{
 		"a journal of zeros", "bulk/journal_file.go",
 		`isZero := len(bytes.Trim(content, "\x00")) == 0`, "isZero := false",
-		"^TestBulk$/^strict$", "400", "a journal is refused",
+		"^TestBulk$/^strict$", "400", "a journal is rejected",
 	},
 }
 

@@ -25,8 +25,8 @@ func TestNATS(t *testing.T) {
 	program := programs(t)
 	t.Run("server", func(t *testing.T) { testServer(t, program) })
 	t.Run("pipeline", func(t *testing.T) { testPipeline(t, program) })
-	t.Run("refused default", func(t *testing.T) { refuses(t, program, program.nats) })
-	t.Run("refused version", func(t *testing.T) { refuses(t, program, installedNATS(t)) })
+	t.Run("rejected default", func(t *testing.T) { rejects(t, program, program.nats) })
+	t.Run("rejected version", func(t *testing.T) { rejects(t, program, installedNATS(t)) })
 }
 
 // Published by the test itself.

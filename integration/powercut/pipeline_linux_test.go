@@ -52,9 +52,9 @@ func testPipeline(t *testing.T, program built) {
 	}
 }
 
-// A receiver refuses deliveries if the broker does not sync what it acknowledges, and says which
+// A receiver rejects deliveries if the broker does not sync what it acknowledges, and says which
 // version it needs.
-func refuses(t *testing.T, program built, broker string) {
+func rejects(t *testing.T, program built, broker string) {
 	t.Helper()
 	s := newNATS(t, t.TempDir(), natsRules{program: broker})
 	t.Cleanup(s.stop)
