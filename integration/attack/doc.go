@@ -11,7 +11,7 @@
 //	LABHEALTH_TEST_LONG=1 go test -C integration -v -timeout 1h -run TestMutants ./attack
 //
 // The first seed is LABHEALTH_ATTACK_FROM, otherwise 1, or the time if a run is longer than the
-// default. TestMutants plants bugs in the client, each of which must be found within a minute.
+// default. TestMutants plants defects in the client, each of which must be found within a minute.
 //
 // The servers are honest: they commit what they accept, and nothing that they reject with a 4xx. A
 // server that commits and responds with a 429, and one whose HTTP/1 responses are out of step with

@@ -3,16 +3,16 @@ package attack
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/labhealth/labhealth-go/integration/internal/mutate"
 )
 
 // mutant is a defect that is planted in the library. The attack must find it.
@@ -21,8 +21,8 @@ type mutant struct {
 	edits []edit
 }
 
-// edit replaces a text that a file has once.
-type edit struct{ file, search, replace string }
+// edit is a mutate.Edit.
+type edit struct{ File, Old, New string }
 
 const (
 	transportFile = "internal/transport/transport.go"
@@ -111,20 +111,23 @@ var mutants = []mutant{
 // mutantTime is how long a mutant is attacked.
 const mutantTime = time.Minute
 
-// The attack finds every planted defect within a minute. No file of the tree is changed. A text
-// that is not found once, or a mutant that does not compile, fails the test, so that the list stays
-// true.
+// The attack finds every planted defect within a minute. The short form only checks that each can be
+// planted.
 //
 //	LABHEALTH_TEST_LONG=1 go test -C integration -v -run 'TestMutants/budget' ./attack
 func TestMutants(t *testing.T) {
-	if os.Getenv("LABHEALTH_TEST_LONG") != "1" {
-		t.Skip("takes an hour: set LABHEALTH_TEST_LONG=1")
-	}
 	var table strings.Builder
 	for _, m := range mutants {
 		t.Run(m.name, func(t *testing.T) {
-			program := m.build(t)
-			caught, took := attackMutant(t, program)
+			var edits []mutate.Edit
+			for _, e := range m.edits {
+				edits = append(edits, mutate.Edit(e))
+			}
+			files := mutate.Apply(t, edits...)
+			if os.Getenv("LABHEALTH_TEST_LONG") == "" {
+				return
+			}
+			caught, took := attackMutant(t, mutate.Build(t, files))
 			if caught == "" {
 				t.Errorf("not found in %v", took)
 				caught = "NOT FOUND"
@@ -133,51 +136,9 @@ func TestMutants(t *testing.T) {
 			t.Logf("%v: %s", took.Round(100*time.Millisecond), caught)
 		})
 	}
-	t.Logf("\n| defect | found after | invariant |\n|---|---|---|\n%s", table.String())
-}
-
-// build compiles the tests of this package with a mutant of the library.
-func (m *mutant) build(t *testing.T) string {
-	root, err := filepath.Abs("../..")
-	if err != nil {
-		t.Fatal(err)
+	if table.Len() > 0 {
+		t.Logf("\n| defect | found after | invariant |\n|---|---|---|\n%s", table.String())
 	}
-	changed := map[string]string{}
-	for _, e := range m.edits {
-		path := filepath.Join(root, e.file)
-		if changed[path] == "" {
-			text, err := os.ReadFile(path)
-			if err != nil {
-				t.Fatal(err)
-			}
-			changed[path] = string(text)
-		}
-		if n := strings.Count(changed[path], e.search); n != 1 {
-			t.Fatalf("%s has %q %d times", e.file, e.search, n)
-		}
-		changed[path] = strings.Replace(changed[path], e.search, e.replace, 1)
-	}
-	dir := t.TempDir()
-	replace := map[string]string{}
-	for path, text := range changed {
-		replace[path] = filepath.Join(dir, filepath.Base(path))
-		if err := os.WriteFile(replace[path], []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	overlay, err := json.Marshal(map[string]any{"Replace": replace})
-	if err != nil {
-		t.Fatal(err)
-	}
-	list, program := filepath.Join(dir, "overlay.json"), filepath.Join(dir, "attack.test")
-	if err := os.WriteFile(list, overlay, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	build := exec.CommandContext(t.Context(), "go", "test", "-c", "-ldflags=-s -w", "-overlay", list, "-o", program, ".")
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, out)
-	}
-	return program
 }
 
 // firstLine matches what the attack reports about the first schedule that violates an invariant.

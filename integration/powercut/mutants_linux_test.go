@@ -1,14 +1,12 @@
 package powercut_test
 
 import (
-	"encoding/json"
-	"fmt"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strings"
 	"testing"
 
+	"github.com/labhealth/labhealth-go/integration/internal/mutate"
 	"github.com/labhealth/labhealth-go/integration/powercut/cutfs"
 )
 
@@ -35,7 +33,7 @@ var mutants = []mutant{
 	},
 	{
 		"the end of a journal", "bulk/journal_file.go",
-		"if err := syncFile(j.f); err != nil { // a killed process may not have synced its last batch", "if err := error(nil); err != nil {",
+		"if err := j.f.Sync(); err != nil { // a killed process may not have synced its last batch", "if err := error(nil); err != nil {",
 		"^TestBulk$/^strict$", "400", "a journal is rejected",
 	},
 	{
@@ -50,16 +48,19 @@ var mutants = []mutant{
 	},
 }
 
-// The tests find the library without each of the syncs that they made necessary.
+// The tests find the library without each of the syncs that they made necessary. The short form only
+// checks that each defect can be planted.
 func TestMutants(t *testing.T) {
-	if !long {
-		t.Skip("takes minutes: LABHEALTH_TEST_LONG=1")
+	if long {
+		mount(t, cutfs.New(cutfs.Strict)) // or skip
 	}
-	mount(t, cutfs.New(cutfs.Strict)) // or skip
 	for _, m := range mutants {
-		t.Run(strings.ReplaceAll(m.name, " ", "-"), func(t *testing.T) {
-			binary := m.build(t)
-			cmd := exec.Command(binary, "-test.v", "-test.run", m.test)
+		t.Run(m.name, func(t *testing.T) {
+			files := mutate.Apply(t, mutate.Edit{File: m.file, Old: m.old, New: m.new})
+			if !long {
+				return
+			}
+			cmd := exec.Command(mutate.Build(t, files), "-test.v", "-test.run", m.test)
 			cmd.Env = append(os.Environ(), "LABHEALTH_CUTS="+m.cuts, "LABHEALTH_CUT_SEED=")
 			out, err := cmd.CombinedOutput()
 			if err == nil || !strings.Contains(string(out), m.loss) {
@@ -78,36 +79,4 @@ func lastTally(out string) (tally string) {
 		}
 	}
 	return tally
-}
-
-// build builds the tests with the mutant in place of the file.
-func (m *mutant) build(t *testing.T) (binary string) {
-	t.Helper()
-	path, err := filepath.Abs(filepath.Join("../..", m.file))
-	if err != nil {
-		t.Fatal(err)
-	}
-	source, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if strings.Count(string(source), m.old) != 1 {
-		t.Fatalf("%s does not have this once: %s", m.file, m.old)
-	}
-	dir := t.TempDir()
-	replaced, overlay, binary := filepath.Join(dir, "mutant.go"), filepath.Join(dir, "overlay.json"), filepath.Join(dir, "mutant.test")
-	description, err := json.Marshal(map[string]any{"Replace": map[string]string{path: replaced}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	for name, content := range map[string]string{replaced: strings.Replace(string(source), m.old, m.new, 1), overlay: string(description)} {
-		if err := os.WriteFile(name, []byte(content), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	cmd := exec.Command("go", "test", "-c", "-vet=off", "-overlay", overlay, "-o", binary, ".")
-	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Fatal(fmt.Errorf("%w\n%s", err, out))
-	}
-	return binary
 }

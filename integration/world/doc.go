@@ -8,8 +8,7 @@
 //	LABHEALTH_WORLD_TIME=1h go test -C integration -v -timeout 2h ./world                     as many as fit
 //	LABHEALTH_WORLD_SEED=7 go test -C integration -v -run TestWorld ./world                   one seed, with its history
 //	LABHEALTH_WORLD_REPLAY=200 go test -C integration -v -run TestReplay ./world              how often seeds have the same history again
-//	LABHEALTH_WORLD_BUGS=1 go test -C integration -v -timeout 1h -run TestBugs ./world        planted bugs, which must be found
-//	LABHEALTH_WORLD_BUGS=search go test -C integration -v -timeout 1h -run TestBugs ./world   the same without committed seeds
+//	LABHEALTH_TEST_LONG=1 go test -C integration -v -timeout 1h -run TestMutants ./world      planted defects, which must be found
 //
 // A disk keeps what is written and what is synced apart: a kill keeps both, a power cut keeps,
 // loses or tears each write since the last sync. SQLite runs on it through a VFS in Go. A third of

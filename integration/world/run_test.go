@@ -77,7 +77,7 @@ type shards struct {
 	Repeat       int           // runs of each seed; 0 means 1
 	UntilFailure bool
 
-	executable string // with a planted bug; empty for this one
+	executable string // with a planted defect; empty for this one
 }
 
 // part is the part of one process.

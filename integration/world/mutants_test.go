@@ -1,24 +1,23 @@
 package world
 
 import (
-	"encoding/json"
 	"os"
-	"os/exec"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/labhealth/labhealth-go/integration/internal/mutate"
 )
 
-// bug is a bug that is planted in a copy of a source file.
-type bug struct {
+// mutant is a defect that is planted in a copy of a source file.
+type mutant struct {
 	name     string
-	seed     uint64 // a schedule that finds it, which is run first
+	seed     uint64 // of a schedule that finds it, which is run first
 	file     string // from the root of the repository
 	old, new string
 }
 
-var bugs = []bug{
+var mutants = []mutant{
 	{"the journal is not synced", 88, "bulk/journal_file.go", "return j.keepErr(j.f.Sync())", "return nil"},
 	{"the intent is forgotten", 4, "bulk/send.go", "r.addEntry(Entry{Step: StepIntent,", "_ = (Entry{Step: StepIntent,"},
 	{"an intent without a mark was never sent", 173, "bulk/index.go", "if x.lease.marks && x.lease.isOf(x.boot) {", "if true {"},
@@ -38,35 +37,32 @@ var bugs = []bug{
 	{"the directory of the journal is not synced", 88, "bulk/journal_file.go", "err = m.SyncDir(path)", "err = nil"},
 }
 
-// TestBugs plants bugs, and reports how soon each is found:
+// The schedules find every planted defect. The short form only checks that each can be planted.
 //
-//	LABHEALTH_WORLD_BUGS=1 go test -C integration -timeout 1h -v -run Bugs ./world
-//	LABHEALTH_WORLD_BUGS=search go test -C integration -timeout 1h -v -run Bugs ./world   without the committed seeds
-func TestBugs(t *testing.T) {
-	selected := os.Getenv("LABHEALTH_WORLD_BUGS")
-	if selected == "" {
-		t.Skip("set LABHEALTH_WORLD_BUGS to 1, to search, or to a part of a name")
-	}
-	for _, b := range bugs {
-		if selected == "1" || selected == "search" || strings.Contains(b.name, selected) {
-			t.Run(b.name, func(t *testing.T) {
-				if selected == "search" {
-					b.seed = 0
-				}
-				b.find(t)
-			})
-		}
+//	LABHEALTH_TEST_LONG=1 go test -C integration -timeout 1h -v -run TestMutants ./world
+//	LABHEALTH_TEST_LONG=1 LABHEALTH_WORLD_SEARCH=1 go test -C integration -timeout 1h -v -run TestMutants ./world   without the committed seeds
+func TestMutants(t *testing.T) {
+	for _, m := range mutants {
+		t.Run(m.name, func(t *testing.T) {
+			files := mutate.Apply(t, mutate.Edit{File: m.file, Old: m.old, New: m.new})
+			if os.Getenv("LABHEALTH_TEST_LONG") == "" {
+				return
+			}
+			if os.Getenv("LABHEALTH_WORLD_SEARCH") != "" {
+				m.seed = 0
+			}
+			m.find(t, mutate.Build(t, files))
+		})
 	}
 }
 
-// limit is the number of schedules in which a bug must be found.
+// limit is the number of schedules in which a defect must be found.
 const limit = 6_000
 
-// find runs the seed of the bug. If it does not find it, because a change has given it another
+// find runs the seed of the mutant. If it does not find it, because a change has given it another
 // schedule, find searches for another one.
-func (b bug) find(t *testing.T) {
-	executable := b.build(t)
-	if b.seed != 0 && failuresOf(t, executable, b.seed) > 0 {
+func (m mutant) find(t *testing.T, executable string) {
+	if m.seed != 0 && failuresOf(t, executable, m.seed) > 0 {
 		return
 	}
 	r := shards{First: 1, Count: limit, UntilFailure: true, executable: executable}.run(t)
@@ -81,7 +77,7 @@ func (b bug) find(t *testing.T) {
 			best, most = seed, n
 		}
 	}
-	if best != b.seed {
+	if best != m.seed {
 		t.Logf("commit seed %d", best)
 	}
 }
@@ -98,37 +94,4 @@ func failuresOf(t *testing.T, executable string, seed uint64) int {
 	}
 	t.Logf("seed %d fails in %d of %d runs, %v: %s", seed, r.Failures[seed], r.Schedules, time.Since(start).Round(time.Millisecond), problem)
 	return r.Failures[seed]
-}
-
-// build builds the tests with the bug.
-func (b bug) build(t *testing.T) string {
-	t.Helper()
-	root, err := filepath.Abs("../..")
-	if err != nil {
-		t.Fatal(err)
-	}
-	path := filepath.Join(root, filepath.FromSlash(b.file))
-	source, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if strings.Count(string(source), b.old) != 1 {
-		t.Fatalf("%s has %d times %q", b.file, strings.Count(string(source), b.old), b.old)
-	}
-	dir := t.TempDir()
-	planted, overlay, executable := filepath.Join(dir, "planted.go"), filepath.Join(dir, "overlay.json"), filepath.Join(dir, "world.test")
-	encoded, err := json.Marshal(map[string]any{"Replace": map[string]string{path: planted}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	for name, content := range map[string]string{planted: strings.Replace(string(source), b.old, b.new, 1), overlay: string(encoded)} {
-		if err := os.WriteFile(name, []byte(content), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	output, err := exec.CommandContext(t.Context(), "go", "test", "-c", "-vet=off", "-overlay", overlay, "-o", executable, ".").CombinedOutput()
-	if err != nil {
-		t.Fatalf("%v\n%s", err, output)
-	}
-	return executable
 }
