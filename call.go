@@ -178,6 +178,9 @@ func (c *core) attempt(ctx context.Context, r request, o *observation, opts []Ca
 	if cfg.response != nil {
 		*cfg.response = newResponse(result)
 	}
+	if cfg.page != nil {
+		cfg.page.attempts = result.Attempts
+	}
 	if err := resultError(r, result); err != nil {
 		return auth.explain(err)
 	}

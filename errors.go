@@ -318,7 +318,8 @@ func (e *ValidationError) Error() string {
 // Is reports whether target is [ErrValidation].
 func (e *ValidationError) Is(target error) bool { return target == ErrValidation }
 
-// TransportError reports a request that received no response. Its message describes the kind of
+// TransportError reports a request that received no response, or, with [WithPrefetch], a page that
+// was received and is not used because the context ended. Its message describes the kind of
 // failure. The causes that errors.As finds may quote addresses and received bytes.
 type TransportError struct {
 	Op       string // the operation

@@ -358,9 +358,13 @@ func (s *OrdersService) List(ctx context.Context, params ListOrdersParams, opts 
 }
 
 // All returns an iterator over the orders, page by page, starting at params.Page. It holds one page
-// at a time, and each range over it starts again. Iteration stops at the first error. The iterator
-// returns an error if the service repeats a page or ignores the page number.
+// at a time, two with [WithPrefetch], and each range over it starts again. Iteration stops at the
+// first error. The iterator returns an error if the service repeats a page or ignores the page
+// number. Orders that are created or change during the iteration can move others between pages, so
+// that one is returned twice or not at all.
 //
+// A page that is shorter than the page size is no error, even if fewer orders are returned than the
+// total that the service reports.
 // If the service does not report the total, the first page that is empty or shorter than the page
 // size is the last one. A service that returns all orders as one list for every page is supported
 // too, at the cost of a second request. If that list has exactly as many orders as the page size,

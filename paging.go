@@ -143,7 +143,7 @@ func (c *pageCounter) isLast(number int, n int64, hasSize bool) bool {
 // one, or is empty although it is not the last, is a *DecodeError.
 func paginate[P any, C comparable](ctx context.Context, opts []CallOption, op string, start C, id func(P) uuid.UUID, fetch fetcher[C]) iter.Seq2[P, error] {
 	return func(yield func(P, error) bool) {
-		reader := pageReader[C]{ctx: ctx, opts: opts, fetch: fetch}
+		reader := pageReader[C]{ctx: ctx, opts: opts, op: op, fetch: fetch}
 		defer reader.stop() // also if yield panics
 		if err := yieldPages(&reader, start, id, yield); err != nil {
 			var none P

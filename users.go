@@ -143,10 +143,10 @@ func (s *UsersService) List(ctx context.Context, params ListUsersParams, opts ..
 }
 
 // All returns an iterator over the users, page by page, starting at params.Offset. It holds one
-// page at a time, and each range over it starts again. Iteration stops at the first error. The
-// iterator returns an error if the service repeats a page or ignores the offset. Users that are
-// created or deleted during the iteration can move others between pages, so that one is returned
-// twice or not at all.
+// page at a time, two with [WithPrefetch], and each range over it starts again. Iteration stops at
+// the first error. The iterator returns an error if the service repeats a page or ignores the
+// offset. Users that are created or deleted during the iteration can move others between pages, so
+// that one is returned twice or not at all.
 func (s *UsersService) All(ctx context.Context, params ListUsersParams, opts ...CallOption) iter.Seq2[*User, error] {
 	id := func(u *User) uuid.UUID { return u.UserID }
 	return paginate(ctx, opts, opListUsers, params.Offset, id, func(ctx context.Context, offset int, opts []CallOption) (p page[int], err error) {

@@ -220,21 +220,24 @@ func TestPrefetchObserverPanics(t *testing.T) {
 	}
 }
 
-// A context that ends in the loop ends the iterator after the page, with the same error as without
-// the option, whether the next page is in flight or has been received.
+// A context that ends in the loop ends the iterator after the page. The error is that of the next
+// page: it was not requested, is in flight, or has been received and is not used. Observers see one
+// call for each page.
 func TestPrefetchContext(t *testing.T) {
+	const notSent = "labhealth: GET /v2/user/: canceled before the request was sent: not sent"
 	for name, test := range map[string]struct {
 		after time.Duration
-		want  string
+		want  [2]string // without and with the option
 	}{
-		"canceled, in flight": {1700 * time.Millisecond, "labhealth: GET /v2/user/: canceled before the request was sent: not sent"},
-		"canceled, received":  {2700 * time.Millisecond, "labhealth: GET /v2/user/: canceled before the request was sent: not sent"},
+		"canceled, in flight": {1700 * time.Millisecond, [2]string{notSent, "labhealth: GET /v2/user/: canceled: outcome unknown"}},
+		"canceled, received":  {2700 * time.Millisecond, [2]string{notSent, "labhealth: GET /v2/user/: canceled after the response was received: applied"}},
 	} {
 		for _, opts := range withAndWithoutPrefetch {
 			t.Run(fmt.Sprint(name, " ", len(opts)), func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					p := &slowPages{users: 9}
-					client := p.client(t)
+					calls := 0
+					client := p.client(t, labhealth.WithCallObserver(labhealth.CallObserver{End: func(context.Context, labhealth.Call) { calls++ }}))
 					ctx, cancel := context.WithCancel(t.Context())
 					defer cancel()
 					time.AfterFunc(test.after, cancel)
@@ -248,8 +251,9 @@ func TestPrefetchContext(t *testing.T) {
 						n++
 						time.Sleep(time.Second)
 					}
-					equal(t, test.want, text)
+					equal(t, test.want[len(opts)], text)
 					equal(t, 2, n)
+					equal(t, 2, calls)
 				})
 			})
 		}

@@ -199,7 +199,7 @@ func (m *measurement) writeUsers(b *strings.Builder) {
 		}
 		rows = append(rows, append(cells, "**"+times(ratio)+"**"))
 	}
-	writeTable(b, []string{"heap above an empty program, all users in pages of 500", "this module", "live", "plain loop", "live", "time of the loop"}, rows)
+	writeTable(b, []string{"largest heap above that of an empty program, all users in pages of 500", "this module", "of it live", "plain loop", "of it live", "time of the plain loop"}, rows)
 }
 
 // writeLink writes what requesting the next page ahead gains.
@@ -213,7 +213,7 @@ func (m *measurement) writeLink(b *strings.Builder) {
 				duration(m.median("link", row.bench+"ours-ahead", "ns/op")), "**" + times(ratio) + "**"})
 		}
 	}
-	writeTable(b, []string{"all of 100,000 users over a link of 20 ms, in a loop that", "one page at a time", "`WithPrefetch`", ""}, rows)
+	writeTable(b, []string{"100,000 users in pages of 500, each response 20 ms later, in a loop that", "one page at a time", "`WithPrefetch`", ""}, rows)
 }
 
 func (m *measurement) writeScans(b *strings.Builder) {
