@@ -231,6 +231,18 @@ func ownListOf(t reflect.Type, wrapper string) *binder {
 	return b
 }
 
+// lists are the binders of the slice types that are decoded on their own: reflect.Type → *binder.
+var lists sync.Map
+
+// listBinderOf returns the binder of such a type.
+func listBinderOf(t reflect.Type) *binder {
+	if b, ok := lists.Load(t); ok {
+		return b.(*binder)
+	}
+	b, _ := lists.LoadOrStore(t, ownListOf(t, ""))
+	return b.(*binder)
+}
+
 func (b *binder) bindList(d *decoder, to place) {
 	if d.peek() != '[' {
 		d.misfit(b.want)

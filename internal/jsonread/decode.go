@@ -103,7 +103,7 @@ func (d *decoder) decode(v reflect.Value) error {
 	v.SetZero()
 	var err error
 	if v.Kind() == reflect.Slice {
-		list := ownListOf(v.Type(), "")
+		list := listBinderOf(v.Type())
 		err = d.run(func() { list.bind(d, placeOf(v)) })
 	} else {
 		plan := planOf(v.Type())

@@ -291,8 +291,9 @@ func (m *matcher) elements(s *shape, l *list, wrapped bool) (n int, found match)
 		}
 		element := l.element(n, s.elem.size)
 		if wrapped {
-			if first := &s.elem.plan.fields[0]; first.shape.isZero(element.field(first.offset)) {
-				return n, unknown // it may be a wrapper
+			first := &s.elem.plan.fields[0]
+			if first.shape.isZero(element.field(first.offset)) || s.elem.plan.refOf(element).isWrapped() {
+				return n, unknown // what is next is or may be a wrapper
 			}
 		}
 		if found := m.value(s.elem, element, false); found != same {

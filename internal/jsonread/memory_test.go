@@ -325,3 +325,22 @@ func TestErrorLeavesZero(t *testing.T) {
 		t.Errorf("%v: %+v", err, page)
 	}
 }
+
+// Decoding a list of the same type again takes no more memory than the first time: unused decoders
+// have a slab for each number that newID returned.
+func TestListsAreNumberedOnce(t *testing.T) {
+	var list []Thing
+	decode := func() {
+		if err := Unmarshal([]byte(`[{"name":"a"},{"name":"b"}]`), &list); err != nil || len(list) != 2 {
+			t.Fatal(list, err)
+		}
+	}
+	decode()
+	before := lastID.Load()
+	for range 100 {
+		decode()
+	}
+	if now := lastID.Load(); now != before {
+		t.Errorf("%d new numbers", now-before)
+	}
+}

@@ -169,12 +169,12 @@ func Zone(minutes int) *time.Location {
 // zero value is empty.
 type DateCache struct {
 	yearMonth uint64 // the bytes of 2006-01-
-	day       uint16 // and of 02
+	day       uint32 // and of 02, with another bit that an empty cache lacks
 	unix      int64  // midnight UTC of that date
 }
 
 // parse parses the date whose bytes are yearMonth and day, and that b starts with.
-func (c *DateCache) parse(yearMonth uint64, day uint16, b []byte) bool {
+func (c *DateCache) parse(yearMonth uint64, day uint32, b []byte) bool {
 	y, m, d, ok := ParseDate(b)
 	if !ok {
 		return false
@@ -191,7 +191,7 @@ func (s *FastScanner) Time(to *time.Time, dates *DateCache) bool {
 	if len(data) < len(`"2006-01-02T15:04:05+00:00"`) || data[0] != '"' || data[11] != 'T' {
 		return s.anyTime(to)
 	}
-	yearMonth, day := binary.LittleEndian.Uint64(data[1:]), binary.LittleEndian.Uint16(data[9:])
+	yearMonth, day := binary.LittleEndian.Uint64(data[1:]), uint32(binary.LittleEndian.Uint16(data[9:]))|1<<16
 	if (yearMonth != dates.yearMonth || day != dates.day) && !dates.parse(yearMonth, day, data[1:]) {
 		return s.anyTime(to)
 	}

@@ -109,6 +109,23 @@ func TestWrapper(t *testing.T) {
 	}
 }
 
+// A wrapper may have fields with the names of those of the element. They are not compared with it.
+func TestWrapperWithFieldsOfElement(t *testing.T) {
+	for _, text := range []string{
+		`{"parts":[ {"box":{"id":1},"id":null} ]}`,
+		`{"parts":[],"parts":[ {"box":{"id":1,"name":"a"},"name":"b"} ]}`,
+		`{"parts":[{"id":2}, {"name":[],"box":{"id":1},"id":"x"} ]}`,
+	} {
+		var v Boxed
+		if err := Unmarshal([]byte(text), &v); err != nil || v.Parts[len(v.Parts)-1].ID != 1 {
+			t.Errorf("%s: %v, %v", text, v.Parts, err)
+		}
+		if b, err := Marshal(v); err != nil || string(b) != text {
+			t.Errorf("%s\n%s, %v", text, b, err)
+		}
+	}
+}
+
 // What is not an object with the wrapped element is decoded as the element itself.
 func TestNoWrapper(t *testing.T) {
 	for element, want := range map[string]struct {
