@@ -274,7 +274,8 @@ func (s *inbox) start(ctx context.Context) error {
 func (s *inbox) serve(context.Context) error {
 	ctx, cancel := context.WithCancel(s.t.Context())
 	stopped := make(chan struct{})
-	worker := &sqlstore.Worker{Store: s.store, Batch: 10, Poll: 10 * time.Millisecond,
+	// A delivery that a killed worker was to apply alone is due again after twice the timeout.
+	worker := &sqlstore.Worker{Store: s.store, Batch: 10, Poll: 10 * time.Millisecond, Timeout: 10 * time.Second,
 		Apply: func(ctx context.Context, tx *sql.Tx, d webhooks.Delivery, _ webhooks.Changes) error {
 			_, err := tx.ExecContext(ctx, "INSERT INTO powercut_applied VALUES ($1)", d.ID)
 			return err
