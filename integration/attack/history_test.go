@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"net/http"
 	"regexp"
 	"slices"
@@ -86,12 +87,17 @@ func (w *world) leave(i int) {
 	}
 }
 
+// requests returns the requests that arrived, apart from the reads of a write.
+func (c *checkedCall) requests() []receipt {
+	return slices.DeleteFunc(slices.Clone(c.record.received), func(r receipt) bool { return r.isLookup })
+}
+
 // A write is sent again only after a 429, not before its Retry-After has passed, and unchanged.
 func (c *checkedCall) repeated() string {
 	if !c.row.isWrite() || c.row.isIterator() || c.row.name == "Users.GetOrCreate" {
 		return ""
 	}
-	requests := slices.DeleteFunc(slices.Clone(c.record.received), func(r receipt) bool { return r.isLookup })
+	requests := c.requests()
 	for i, r := range requests {
 		switch {
 		case (r.key != "") != c.plan.Idempotency, r.filler != c.plan.Filler:
@@ -102,18 +108,32 @@ func (c *checkedCall) repeated() string {
 			return fmt.Sprintf("request %d differs from the first: %s, then %s", i+1, requests[0].text, r.text)
 		}
 		before := requests[i-1]
-		seconds, _ := strconv.ParseInt(before.retryAfter, 10, 16)
+		earliest, never := c.retryTime(before)
 		switch {
 		case c.plan.Idempotency || c.w.wrapper() != nil:
 		case before.status != http.StatusTooManyRequests:
 			return fmt.Sprintf("repeated after a %d", before.status)
 		case c.w.plan.Client.Strict:
 			return "repeated although the policy is strict"
-		case r.at.Sub(before.at) < time.Duration(seconds)*time.Second:
+		case never, r.at.Before(earliest):
 			return fmt.Sprintf("repeated %v after a 429 with Retry-After %s", r.at.Sub(before.at), before.retryAfter)
 		}
 	}
 	return ""
+}
+
+// retryTime returns when a request may be sent again after r, whose Retry-After may also be one
+// that a client does not wait for: it has passed, or is too long.
+func (c *checkedCall) retryTime(r receipt) (earliest time.Time, never bool) {
+	if date, err := http.ParseTime(r.retryAfter); err == nil {
+		return date, date.Before(r.at)
+	}
+	seconds, err := strconv.ParseInt(r.retryAfter, 10, 32)
+	if err != nil {
+		return r.at, errors.Is(err, strconv.ErrRange)
+	}
+	wait := time.Duration(seconds) * time.Second
+	return r.at.Add(wait), wait < 0 || wait > cmp.Or(c.w.plan.Client.RetryAfter, time.Minute)
 }
 
 // Whatever a wrapper hides: no write is passed to it again after a commit, nor after the end of
@@ -188,7 +208,27 @@ func (c *checkedCall) filledAnother() string {
 	return ""
 }
 
-// An observer gets each attempt once, in order.
+// attemptLimit returns how long an attempt may take, together with its redirects.
+func (c *checkedCall) attemptLimit() time.Duration {
+	p := &c.w.plan.Client
+	wrapper := c.w.wrapper()
+	if c.w.real || wrapper != nil && wrapper.ignoresContext {
+		return math.MaxInt64
+	}
+	limit := cmp.Or(p.Timeout, time.Minute)
+	if c.row.name == "Users.Refresh" {
+		limit = max(limit, 25*time.Second) // the service may take 10 seconds
+	}
+	if p.HTTPTimeout > 0 {
+		limit = min(limit, p.HTTPTimeout)
+	}
+	if c.w.plan.lingers() {
+		limit += maxWriteWait
+	}
+	return limit
+}
+
+// An observer gets each attempt once, in order, and each ends at its deadline.
 func (c *checkedCall) observedWrong() string {
 	if !c.w.plan.Client.Observer {
 		return ""
@@ -198,6 +238,8 @@ func (c *checkedCall) observedWrong() string {
 		switch {
 		case follows && a.Number != number+1, !follows && a.Number != 1:
 			return fmt.Sprintf("attempt %d was observed after attempt %d", a.Number, number)
+		case a.Duration > c.attemptLimit():
+			return fmt.Sprintf("attempt %d took %v, the limit is %v", a.Number, a.Duration, c.attemptLimit())
 		}
 		number, follows = a.Number, a.Repeated
 	}

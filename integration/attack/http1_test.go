@@ -474,12 +474,32 @@ func compress(content []byte) []byte {
 // bomb is larger than every limit when it is decompressed.
 var bomb = sync.OnceValue(func() []byte { return compress(bytes.Repeat([]byte(" "), 9<<20)) })
 
+// pipeBelow returns the connection in memory below c. It is nil if there is none, or if a write to
+// c may end it.
+func pipeBelow(c net.Conn) *pipeConn {
+	for {
+		switch upper := c.(type) {
+		case *pipeConn:
+			return upper
+		case *faultyConn:
+			if len(upper.faults) > 0 {
+				return nil
+			}
+			c = upper.Conn
+		case interface{ NetConn() net.Conn }: // such as *tls.Conn
+			c = upper.NetConn()
+		default:
+			return nil
+		}
+	}
+}
+
 // strayBytes sends unsolicited bytes on an idle connection. A server that does so while a request
 // is on its way is out of step: its bytes are indistinguishable from a response to that request.
 func (c *http1Conn) strayBytes(w *world, text string) {
 	w.stall(time.Millisecond + 1) // calls start and end at whole microseconds
-	pipe, ok := c.Conn.(*pipeConn)
-	if !ok || len(c.data) > 0 {
+	pipe := pipeBelow(c.Conn)
+	if pipe == nil || len(c.data) > 0 {
 		return
 	}
 	pipe.in.mu.Lock()

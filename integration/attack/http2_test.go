@@ -618,10 +618,14 @@ func (w *world) canBlock(p *connPlan) bool {
 	if !w.protocol.http2 { // net/http waits for a lock to close the body of what says that it is HTTP/2
 		return !slices.ContainsFunc(p.Exchanges, func(x exchange) bool { return x.HTTP1 != nil && x.HTTP1.Version == "HTTP/2.0" })
 	}
-	if len(w.plan.Calls) != 1 || w.wrapper() != nil || p.HTTP2 == nil || !p.HTTP2.LateSettings {
+	if len(w.plan.Calls) != 1 || p.HTTP2 == nil || !p.HTTP2.LateSettings {
 		return false
 	}
-	if c := w.plan.Calls[0]; c.Idempotency || c.Method == "Users.GetOrCreate" || !callNamed(c.Method).isWrite() {
+	c := w.plan.Calls[0]
+	if w.wrapper() != nil && (!slices.Contains([]string{ownDeadline, deadlineOnly}, w.plan.Transport) || w.plan.Client.Attempts != 1 || c.Attempts > 0) {
+		return false
+	}
+	if c.Idempotency || c.Method == "Users.GetOrCreate" || !callNamed(c.Method).isWrite() {
 		return false // there may be another request
 	}
 	harmless := func(s http2Step) bool {

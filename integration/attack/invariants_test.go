@@ -77,6 +77,8 @@ func (c *checkedCall) falseOutcome() string {
 	switch o := c.outcome(); {
 	case o == labhealth.OutcomeNotSent && commits > 0 && certain, o == labhealth.OutcomeRejected && commits > 0 && certain && c.row.isWrite():
 		return fmt.Sprintf("%v, but %d commits", o, commits)
+	case o == labhealth.OutcomeNotSent && len(c.requests()) > 0 && certain:
+		return "not sent, but a request arrived"
 	case o == labhealth.OutcomeApplied && commits == 0:
 		return "applied, but no commit"
 	}

@@ -33,6 +33,7 @@ const (
 	errorsFile    = "errors.go"
 	bufferFile    = "internal/transport/buffer.go"
 	prefetchFile  = "prefetch.go"
+	budgetFile    = "internal/transport/budget.go"
 )
 
 // The checks of the hooks against a second send of a write. net/http is stopped by any of them, so
@@ -105,7 +106,31 @@ var mutants = []mutant{
 		"req.URL.Port() != via[0].URL.Port() || !strings.HasSuffix(req.URL.Hostname(), via[0].URL.Hostname()) {"}}},
 	{"a write is repeated after a 401", []edit{{retryFile, "if c.responded(r.StatusCode) && !c.request.isWrite() {", "if c.responded(r.StatusCode) {"}}},
 	{"a strict policy is not strict", []edit{{retryFile, "return Rejected, !write || !c.request.Policy.Strict", "return Rejected, true"}}},
-	{"a page that was requested ahead is requested again", []edit{{prefetchFile, "if r.ahead != nil && r.ctx.Err() == nil {", "if r.ahead != nil && r.ctx.Err() != nil {"}}},
+	{"HTTP/2 is not recorded", []edit{{proofFile, "p.http2 = p.http2 || http2", "p.http2 = false"}}},
+	{"a transport without hooks has sent nothing", []edit{{proofFile, "return p.lookups > 0 && p.wrote == 0 && !read", "return p.wrote == 0 && !read"}}},
+	{"a wrapper that read the body has sent nothing", []edit{{proofFile, "(p.native || !read)", "true"}}},
+	{"a 4xx to a hidden request is a rejection", []edit{{proofFile,
+		"if resp.Request == nil || resp.Request.Context().Value(proofKey{}) != p {", "if false {"}}},
+	{"only the first connection of a stopped write is closed", []edit{{proofFile, "conns := p.conns\n", "conns := p.conns[:1]\n"}}},
+	{"a write is repeated after a 429 to a hidden request", []edit{{retryFile,
+		"code == http.StatusTooManyRequests && c.request.Repeatable\n", "code == http.StatusTooManyRequests\n"}}},
+	{"a 408 is a rejection", []edit{{retryFile, "case code >= 500, code == http.StatusRequestTimeout:", "case code >= 500:"}}},
+	{"a rejection follows an unknown attempt", []edit{{retryFile, "latest == Rejected && !c.request.isWrite():", "latest == Rejected:"}}},
+	{"a rejected attempt is forgotten", []edit{{retryFile, "case before == Rejected && latest == NotSent: //", "case false: //"}}},
+	{"a cut page of a proxy means applied", []edit{{retryFile, "if r.isJSON() && (r.truncated || errors.Is(err, ErrTooLarge)) {",
+		"if r.truncated || errors.Is(err, ErrTooLarge) {"}}},
+	{"a write is repeated after a cut page of a proxy", []edit{{retryFile,
+		"retryable: r.truncated && (!write || c.request.Repeatable)}", "retryable: r.truncated}"}}},
+	{"a Retry-After that has passed is waited for", []edit{{retryFile, "if v.retryAfter < 0 || v.retryAfter >", "if v.retryAfter >"}}},
+	{"a date in a Retry-After is ignored", []edit{{retryFile, "return time.Until(t), true", "return time.Until(t), false"}}},
+	{"a wait does not end before the context", []edit{{retryFile, "ok && time.Until(deadline) <= *wait {", "ok && time.Until(deadline) <= 0 {"}}},
+	{"a request after a redirect was not sent", []edit{{retryFile, "c.proof.notSent() && !c.redirected {", "c.proof.notSent() {"}}},
+	{"a redirect starts the deadline again", []edit{{proofFile, "if c.started.IsZero() {", "if true {"}}},
+	{"a read follows redirects to another scheme", []edit{{transportFile, `return u.Scheme + "://" + net`, "return net"}}},
+	{"the timeout of the http.Client is ignored", []edit{{transportFile, "limit > 0 && limit < call.timeout {", "limit > 0 && limit < 0 {"}}},
+	{"bytes after a response through a proxy are logged", []edit{{connFile, "\ttunnel.MaxIdleConnsPerHost = -1\n", ""}}},
+	{"the budget grows without an outage", []edit{{budgetFile, "min(b.tokens+tokensPerCall, maxTokens)", "b.tokens + tokensPerCall"}}},
+	{"a page that was requested ahead is requested again", []edit{{prefetchFile, "\tif r.ahead != nil {\n\t\treturn r.take()\n\t}\n\toptions", "\tr.stop()\n\toptions"}}},
 }
 
 // mutantTime is how long a mutant is attacked.
@@ -142,7 +167,7 @@ func TestMutants(t *testing.T) {
 }
 
 // firstLine matches what the attack reports about the first schedule that violates an invariant.
-var firstLine = regexp.MustCompile(`(?m)violates an invariant:\s+.*$|\d+ attempts, the limit of an outage.*$|\d+ bytes are logged|^panic: .*$`)
+var firstLine = regexp.MustCompile(`(?m)violates an invariant:\s+.*$|\d+ attempts, the limit of an outage.*$|\d+ bytes are logged|(?:certain|ends)_test\.go:\d+: .*$|^panic: .*$`)
 
 // attackMutant runs the attack until an invariant is violated. It returns how, and after what time.
 func attackMutant(t *testing.T, program string) (caught string, took time.Duration) {
@@ -151,7 +176,7 @@ func attackMutant(t *testing.T, program string) (caught string, took time.Durati
 	start := time.Now()
 	var out []byte
 	var err error
-	for _, test := range []string{"TestOutage", "TestNothingIsLogged", "TestPages", "TestCertainOutcomes", "TestAttack"} {
+	for _, test := range []string{"TestOutage", "TestPages", "TestCertainOutcomes", "TestEnds", "TestNothingIsLogged", "TestAttack"} {
 		run := exec.CommandContext(ctx, program, "-test.run", "^"+test+"$")
 		run.Env = append(os.Environ(), "LABHEALTH_TEST_LONG=", "LABHEALTH_ATTACK_FIRST=1", "LABHEALTH_ATTACK_FROM=1", "LABHEALTH_ATTACK_TIME="+mutantTime.String())
 		if out, err = run.CombinedOutput(); err != nil {
@@ -170,13 +195,15 @@ func attackMutant(t *testing.T, program string) (caught string, took time.Durati
 	return cmp.Or(strings.TrimSpace(caught), "the test failed: "+string(out)), took
 }
 
-// Calls that all fail are repeated at most once for each ten of them.
+// Calls that all fail are repeated at most once for each ten of them, however many calls succeeded
+// before.
 func TestOutage(t *testing.T) {
-	const calls = 300
-	s := &schedule{}
-	for range calls {
+	const before, calls = 300, 300
+	s := &schedule{Client: clientPlan{NoKeepAlives: true}}
+	for range before + calls {
 		s.Calls = append(s.Calls, callPlan{Method: "Do GET"})
 	}
+	s.Conns = make([]connPlan, before)
 	for range 3 * calls {
 		s.Conns = append(s.Conns, connPlan{Dial: dialRefused})
 	}
@@ -185,8 +212,8 @@ func TestOutage(t *testing.T) {
 		if _, broken := w.run(); len(broken) > 0 {
 			t.Error(broken)
 		}
-		if limit := calls + 10 + calls/10; w.dialed > limit {
-			t.Errorf("%d attempts, the limit of an outage is %d", w.dialed, limit)
+		if attempts, limit := w.dialed-before, calls+10+calls/10; attempts > limit {
+			t.Errorf("%d attempts, the limit of an outage is %d", attempts, limit)
 		}
 	})
 }

@@ -1,6 +1,7 @@
 package attack
 
 import (
+	"bytes"
 	"context"
 	"crypto/ecdsa"
 	"crypto/elliptic"
@@ -176,13 +177,13 @@ func serveCONNECT(c net.Conn, w *world, p *connPlan) {
 	if err != nil {
 		return
 	}
-	if r.method == http.MethodConnect || w.wrapper() == nil {
+	if r.method == http.MethodConnect || w.wrapper() == nil || r.header("Host") != secureName {
 		w.mu.Lock()
 		w.foreign = fmt.Append(w.foreign, r.method, r.path, r.fields) // a proxy gets no key
 		w.mu.Unlock()
 	}
 	if target, _, _ := strings.Cut(r.path, " "); r.method != http.MethodConnect || target != secureName+":443" {
-		return // such as the request of a wrapper that takes it to another host without TLS: the proxy is the same
+		return // such as the request of a wrapper that takes it to another host without TLS, but keeps its name
 	}
 	if plan.Delay > 0 {
 		w.stall(plan.Delay)
@@ -225,6 +226,15 @@ type faultyConn struct {
 	received, sent int
 }
 
+// overhear records bytes that a client sent below TLS, as another host gets them.
+func (w *world) overhear(sent []byte) {
+	if bytes.Contains(sent, []byte(keyCanary)) {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		w.foreign = append(w.foreign, sent...)
+	}
+}
+
 // NetConn returns the connection below.
 func (c *faultyConn) NetConn() net.Conn { return c.Conn }
 
@@ -241,12 +251,15 @@ func (c *faultyConn) next(sent bool, n int) *byteFault {
 func (c *faultyConn) Read(p []byte) (int, error) {
 	f := c.next(false, c.received)
 	if f == nil {
-		return c.Conn.Read(p)
+		n, err := c.Conn.Read(p)
+		c.world.overhear(p[:n])
+		return n, err
 	}
 	if f.At == c.received && f.Do != doFlip {
 		return 0, c.end(f)
 	}
 	n, err := c.Conn.Read(p[:min(len(p), max(1, f.At-c.received))])
+	c.world.overhear(p[:n])
 	if f.At == c.received && n > 0 {
 		p[0] ^= 1
 	}

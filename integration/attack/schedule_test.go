@@ -114,22 +114,38 @@ func newSchedule(seed uint64) *schedule {
 	for range r.IntN(7) {
 		s.Conns = append(s.Conns, randomConn(r, s.Protocol))
 	}
-	if !management && oneIn(r, 16) {
+	switch {
+	case management:
+	case oneIn(r, 16):
 		slowWrite(r, s)
+	case oneIn(r, 16):
+		keyedWrites(r, s)
 	}
 	return s
 }
 
-// slowWrite makes the deadline of a write over HTTP/2 pass while its header is written, which the
-// service has already.
+// slowWrite makes the deadline of a write pass while its header is written, which over HTTP/2 the
+// service has already. The deadline is that of the attempt, or of a wrapper.
 func slowWrite(r *rand.Rand, s *schedule) {
-	c := callPlan{Method: pick(r, "Orders.Import", "Orders.Cancel", "Do POST", "Do DELETE")}
-	s.Protocol, s.Transport, s.Calls = "http2", "", []callPlan{c}
+	c := callPlan{Method: pick(r, "Orders.Import", "Orders.Cancel", "Do POST", "Do DELETE"), Filler: filler}
+	s.Protocol, s.Transport, s.Calls = pick(r, "http1", "http2"), pick(r, "", ownDeadline, deadlineOnly), []callPlan{c}
 	s.Client.Timeout, s.Client.Attempts = time.Second, 1 // another one would need the lock of the write: see canBlock
+	if s.Transport == ownDeadline {
+		s.Client.Timeout, s.Client.HTTPTimeout = 10*time.Second, 0
+	}
 	s.Conns = []connPlan{{
-		Linger: 2 * time.Second, HTTP2: &http2Plan{LateSettings: true, Steps: []http2Step{{At: atConnect, Do: doStall, Value: uint32(r.IntN(1500))}}},
+		// Over HTTP/2, the settings linger first.
+		Linger:    time.Duration(400+r.IntN(800)) * time.Millisecond,
+		HTTP2:     &http2Plan{LateSettings: true, Steps: []http2Step{{At: atConnect, Do: doStall, Value: uint32(r.IntN(1500))}}},
 		Exchanges: []exchange{{Response: responsePlan{Commit: commitAtHeader}}},
 	}}
+}
+
+// keyedWrites gives every write an idempotency key, so that it is repeated after any failure.
+func keyedWrites(r *rand.Rand, s *schedule) {
+	for i := range s.Calls {
+		s.Calls[i].Method, s.Calls[i].Idempotency = pick(r, "Orders.Create", "Appointments.Book"), true
+	}
 }
 
 // oneIn reports true once in n times.
@@ -260,7 +276,7 @@ func randomResponse(r *rand.Rand) (p responsePlan) {
 		p.Location = pick(r, "", "/elsewhere", "/v3/order/import", "//other.example.com/v3/order/import", "http://other.example.com/",
 			"https://other.example.com/"+patientCanary, "http://127.0.0.1:9090/", "http://sub.127.0.0.1:8080/", "https://127.0.0.1:8080/",
 			"http://user:pass@127.0.0.1:8080/", "://", "javascript:alert(1)",
-			"http://127.0.0.1:8080/v3/order?name="+patientCanary)
+			"http://127.0.0.1:8080/v3/order?name="+patientCanary, "http://"+secureName+":443/", "http://"+secureName+"/", "https://"+secureName+":443/")
 	}
 	if oneIn(r, 5) {
 		p.Body = pick(r, bodies...).name

@@ -2,6 +2,7 @@ package attack
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -12,6 +13,7 @@ import (
 	"strconv"
 	"sync"
 	"syscall"
+	"time"
 )
 
 // wrapper is an http.RoundTripper that a program may put between the client and an http.Transport.
@@ -32,6 +34,12 @@ type wrapper struct {
 type roundTripper func(*http.Request) (*http.Response, error)
 
 func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
+// Wrappers of slowWrite.
+const (
+	ownDeadline  = "gives up after a second and goes on"
+	deadlineOnly = "without hooks, passes the deadline on"
+)
 
 // errWrapper is the error of wrappers that make up their own.
 var errWrapper = errors.New("connection refused by " + patientCanary)
@@ -84,7 +92,7 @@ var wrappers = []wrapper{
 		}
 	}},
 	{name: "without hooks", hidden: false, ignoresContext: true, make: func(_ *world, inner http.RoundTripper) roundTripper { return unseen(inner) }},
-	{name: "without hooks, passes the deadline on", make: func(_ *world, inner http.RoundTripper) roundTripper {
+	{name: deadlineOnly, make: func(_ *world, inner http.RoundTripper) roundTripper {
 		return func(r *http.Request) (*http.Response, error) {
 			ctx, cancel := context.WithCancel(context.Background())
 			stop := context.AfterFunc(r.Context(), cancel)
@@ -118,18 +126,9 @@ var wrappers = []wrapper{
 			return unseen(inner)(copyOf(r, content))
 		}
 	}},
-	{name: "fails over to another host", make: func(_ *world, inner http.RoundTripper) roundTripper {
-		return func(r *http.Request) (*http.Response, error) {
-			content := bodyOfRequest(r)
-			resp, err := inner.RoundTrip(copyOf(r, content))
-			if err == nil && resp.StatusCode < 500 {
-				return resp, nil
-			}
-			closeBody(resp)
-			c := copyOf(r, content)
-			c.URL.Scheme, c.URL.Host = "http", "other.example.com"
-			return inner.RoundTrip(c)
-		}
+	{name: "fails over to another host", make: func(_ *world, inner http.RoundTripper) roundTripper { return elsewhere(inner, "") }},
+	{name: "fails over to another host and its name", make: func(_ *world, inner http.RoundTripper) roundTripper {
+		return elsewhere(inner, "other.example.com")
 	}},
 	{name: "sends each twice", make: func(_ *world, inner http.RoundTripper) roundTripper {
 		return func(r *http.Request) (*http.Response, error) {
@@ -179,6 +178,35 @@ var wrappers = []wrapper{
 					return nil, errWrapper
 				}
 				return resp, nil
+			case <-r.Context().Done():
+				return nil, r.Context().Err()
+			}
+		}
+	}},
+	{name: ownDeadline, ignoresContext: true, make: func(w *world, inner http.RoundTripper) roundTripper {
+		return func(r *http.Request) (*http.Response, error) {
+			type result struct {
+				resp *http.Response
+				err  error
+			}
+			c := r.WithContext(context.WithoutCancel(r.Context()))
+			results, left := make(chan result), make(chan struct{})
+			defer close(left)
+			w.late.Go(func() {
+				resp, err := inner.RoundTrip(c)
+				select {
+				case results <- result{resp, err}:
+				case <-left:
+					closeBody(resp)
+				}
+			})
+			timer := time.NewTimer(time.Second)
+			defer timer.Stop()
+			select {
+			case got := <-results:
+				return got.resp, got.err
+			case <-timer.C:
+				return nil, errWrapper
 			case <-r.Context().Done():
 				return nil, r.Context().Err()
 			}
@@ -324,8 +352,9 @@ func closeBody(resp *http.Response) {
 	}
 }
 
+// bodyOfRequest reads the body, unless the length says that it is empty.
 func bodyOfRequest(r *http.Request) []byte {
-	if r.Body == nil {
+	if r.Body == nil || r.ContentLength == 0 {
 		return nil
 	}
 	content, err := io.ReadAll(r.Body)
@@ -365,6 +394,23 @@ func retrying(inner http.RoundTripper, n int) roundTripper {
 			}
 		}
 		return resp, err
+	}
+}
+
+// elsewhere sends a request to another host after an error or a 5xx. The name replaces that of the
+// service in the header, if it is not empty.
+func elsewhere(inner http.RoundTripper, name string) roundTripper {
+	return func(r *http.Request) (*http.Response, error) {
+		content := bodyOfRequest(r)
+		resp, err := inner.RoundTrip(copyOf(r, content))
+		if err == nil && resp.StatusCode < 500 {
+			return resp, nil
+		}
+		closeBody(resp)
+		c := copyOf(r, content)
+		c.URL.Scheme, c.URL.Host = "http", "other.example.com"
+		c.Host = cmp.Or(name, c.Host)
+		return inner.RoundTrip(c)
 	}
 }
 
