@@ -136,8 +136,8 @@ var mutants = []mutant{
 // mutantTime is how long a mutant is attacked.
 const mutantTime = time.Minute
 
-// The attack finds every planted defect within a minute. The short form only checks that each can be
-// planted.
+// The attack finds every planted defect within a minute. The short form only checks that each can
+// be planted.
 //
 //	LABHEALTH_TEST_LONG=1 go test -C integration -v -run 'TestMutants/budget' ./attack
 func TestMutants(t *testing.T) {

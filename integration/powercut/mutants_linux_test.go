@@ -48,8 +48,8 @@ var mutants = []mutant{
 	},
 }
 
-// The tests find the library without each of the syncs that they made necessary. The short form only
-// checks that each defect can be planted.
+// The tests find the library without each of the syncs that they made necessary. The short form
+// only checks that each defect can be planted.
 func TestMutants(t *testing.T) {
 	if long {
 		mount(t, cutfs.New(cutfs.Strict)) // or skip
