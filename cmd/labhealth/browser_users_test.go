@@ -16,7 +16,7 @@ func TestBrowserPlots(t *testing.T) {
 	p := openTab(t, b.URL, b.Console, 1440, 900)
 	p.goTo("/console/users?q=" + "freestyle_libre")
 	p.submit(func() { p.click("#users a") })
-	// The week before has a day without data. Shorter gaps show in a week at some times of day only.
+	// The week before has a day without data. A week shows shorter gaps at some times only.
 	for range 4 {
 		p.submit(func() { p.click(`a[aria-label="Earlier"]`) })
 	}
