@@ -28,8 +28,8 @@ import (
 // the option.
 //
 // Once its context is done, the iterator returns no element of a further page, even if it has
-// already been received, but the error of that page. Its outcome is that of the request: it is not
-// [OutcomeNotSent] if the page was requested ahead.
+// already been received, but the error of that page. Its outcome is that of the request, which may
+// have been sent ahead: [OutcomeNotSent] only if it was not.
 func WithPrefetch() CallOption {
 	return func(c *callConfig) error {
 		if c.page == nil {
