@@ -62,7 +62,8 @@ var (
 
 // Keys returns the keys of the summary or the samples that the event carries, and none for an event
 // that carries neither. The key of a sample is zero if it has neither a timestamp nor a start, or
-// if its time is before the year 1678 or after 2261. The error is [ErrNoUser] or [ErrNoID].
+// if its time does not fit SampleKey.UnixNano, which ends in September 1677 and April 2262. The
+// error is [ErrNoUser] or [ErrNoID].
 func (e *Event) Keys() (Keys, error) {
 	if e == nil {
 		return Keys{}, errNoEvent

@@ -28,7 +28,8 @@ type Delivery struct {
 // interface specification. The order of the calls does not matter: applying the same deliveries, in
 // any order, with repetitions and from any number of goroutines, gives the same content. Within a
 // batch the later element wins. Of two deliveries with the same version, the one with the greater
-// JSON wins, compared as strings. The actions created and updated are handled alike.
+// JSON wins, compared as strings, in the form that MarshalJSON of the stored element returns. All
+// actions are handled alike: the sender documents created and updated.
 //
 // This rule has a hazard. The sender repeats messages that were not acknowledged, up to a day later
 // and in any order. If an older version is delivered again after a newer one, it was received last
@@ -61,8 +62,8 @@ type summary struct {
 type Changes struct {
 	Added    int // summaries or samples that were not stored before
 	Updated  int // stored ones whose content changed
-	Same     int // received ones equal to the stored version
-	Older    int // received ones older than the stored version
+	Same     int // received ones with the stored content, not older than the stored version
+	Older    int // received ones that do not win against the stored version
 	Repeated int // samples replaced by a later one of the batch with the same key
 	Keyless  int // samples without a key, which are not stored; see [ErrUnreadable]
 	// Samples are the indexes in [Samples.Data] of the samples that were added or updated, in
@@ -129,7 +130,7 @@ func (l *Latest) version(d Delivery) int64 {
 	if l.Version != nil {
 		return l.Version(d)
 	}
-	return newest.Version(d.Event.ReceivedAt)
+	return newest.ClampUnixNano(d.Event.ReceivedAt)
 }
 
 func (l *Latest) shard(user uuid.UUID) *shard {

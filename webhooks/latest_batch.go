@@ -6,6 +6,7 @@ import (
 	"math"
 	"slices"
 	"sync"
+	"unicode/utf8"
 
 	"github.com/labhealth/labhealth-go/internal/jsonread"
 	"github.com/labhealth/labhealth-go/internal/newest"
@@ -98,6 +99,9 @@ func (l *Latest) applySample(series Series, s *Sample, version int64) (c Changes
 	return c, nil
 }
 
+// errNotText is the error for a sample that a program created and that could not be written.
+const errNotText = permanentError("webhooks: type and unit of a sample must be valid UTF-8")
+
 // collect creates entries from samples and counts those that have no key.
 func (es *entries) collect(l *Latest, series Series, samples []Sample, version int64, c *Changes) error {
 	es.list, es.types, es.sorted = es.list[:0], es.types[:0], true
@@ -112,6 +116,9 @@ func (es *entries) collect(l *Latest, series Series, samples []Sample, version i
 		}
 		of, seconds := shapeOf(s)
 		if of != previous || len(es.list) == 0 {
+			if !utf8.ValidString(of.Type) || !utf8.ValidString(of.Unit) {
+				return errNotText
+			}
 			previous, number = of, l.shapes.number(of)
 		}
 		received := entry{

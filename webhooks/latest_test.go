@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"sync"
@@ -232,6 +233,38 @@ func TestLatestVersion(t *testing.T) {
 	}
 	if got, _ := l.Apply(received(version(6), 0)); got.Updated != 1 {
 		t.Errorf("a newer version: %+v", got)
+	}
+}
+
+func TestLatestReceiptTimes(t *testing.T) {
+	var l Latest
+	// An int64 of nanoseconds ends in 1677 and 2262.
+	for i, year := range []int{1, 2000, 2261, 9999} {
+		e := heartrates(t, fmt.Sprintf(`{"timestamp":"2025-03-01T12:00:00Z","value":%d,"unit":"bpm"}`, 9-i))
+		e.ReceivedAt = time.Date(year, 6, 1, 0, 0, 0, 0, time.UTC)
+		if c, err := l.Apply(Delivery{Event: e}); err != nil || c.Older != 0 {
+			t.Errorf("received in the year %d: %+v, %v", year, c, err)
+		}
+	}
+}
+
+func TestLatestRejectsWhatCannotBeWritten(t *testing.T) {
+	at := time.Date(2025, 3, 1, 12, 0, 0, 0, time.UTC)
+	for name, s := range map[string]Sample{
+		"unit":     {Timestamp: at, Value: 1, HasValue: true, Unit: "\xff"},
+		"type":     {Timestamp: at, Value: 1, HasValue: true, Unit: "bpm", Type: "\xff"},
+		"infinity": {Timestamp: at, Value: math.Inf(1), HasValue: true, Unit: "bpm"},
+	} {
+		var l Latest
+		good := Sample{Timestamp: at.Add(time.Second), Value: 1, HasValue: true, Unit: "bpm"}
+		e := &Event{Type: DailyHeartrateCreated, UserID: adaID, Data: &Samples{Data: []Sample{good, s}}}
+		_, err := l.Apply(Delivery{Event: e})
+		for key := range l.Samples() {
+			t.Errorf("%s: %v is stored", name, key)
+		}
+		if !errors.Is(err, ErrPermanent) {
+			t.Errorf("%s: %v", name, err)
+		}
 	}
 }
 

@@ -36,16 +36,8 @@ func Compare(stored, received int64, same bool, documents func() (stored, receiv
 	return Updated
 }
 
-// Version returns the version of content that was received at t.
-func Version(t time.Time) int64 {
-	if n, ok := UnixNano(t); ok {
-		return n
-	}
-	return math.MinInt64
-}
-
 // UnixNano returns t in nanoseconds since 1970. ok is false if t does not fit an int64: it is
-// before the year 1678 or after 2261.
+// before 22 September 1677 or after 10 April 2262, or in the seconds next to these limits.
 func UnixNano(t time.Time) (n int64, ok bool) {
 	const limit = math.MaxInt64/1_000_000_000 - 1
 	s := t.Unix()

@@ -247,7 +247,7 @@ func (s *Store) storeResults(ctx context.Context, order *labhealth.Order, result
 		return false, errNoResults
 	}
 	r := receivedResults{
-		orderID: order.ID, userID: order.UserID, version: newest.Version(readAt), status: results.Metadata.Status, document: string(document), needsOrder: needsOrder,
+		orderID: order.ID, userID: order.UserID, version: newest.ClampUnixNano(readAt), status: results.Metadata.Status, document: string(document), needsOrder: needsOrder,
 	}
 	err = s.transact(ctx, "apply results", func(tx *sql.Tx) (err error) {
 		changed, err = s.applyResults(ctx, tx, r, false)

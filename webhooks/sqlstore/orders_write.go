@@ -156,7 +156,7 @@ func (r *batchReader) addOrder(delivery int32, d webhooks.Delivery) error {
 		}
 		o := newReceivedOrder(r.orderOf(data.ID), &data.Order, string(document))
 		o.version, o.delivery, o.user = r.version(d), delivery, cmp.Or(data.UserID, user)
-		o.receivedAt = newest.Version(d.Event.ReceivedAt)
+		o.receivedAt = newest.ClampUnixNano(d.Event.ReceivedAt)
 		o.slot.lowest = min(o.slot.lowest, o.updated)
 		r.orders = append(r.orders, o)
 		user = o.user

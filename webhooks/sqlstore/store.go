@@ -93,7 +93,7 @@ func (s *Store) version(d webhooks.Delivery) int64 {
 	if s.Version != nil {
 		return s.Version(d)
 	}
-	return newest.Version(d.Event.ReceivedAt)
+	return newest.ClampUnixNano(d.Event.ReceivedAt)
 }
 
 // transact runs f in a transaction, and again after a conflict with another one. f must do the same
