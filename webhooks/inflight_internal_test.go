@@ -9,6 +9,42 @@ import (
 	"time"
 )
 
+// A body that gives up waiting lets one that needs less continue at once.
+func TestInFlightWaiterGivesUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newInFlight(4<<20, 1<<20)
+		held := &reservation{inFlight: f, large: true}
+		lane := &reservation{inFlight: f, large: true}
+		for _, acquired := range []error{held.acquire(t.Context(), f.common-1000), lane.acquire(t.Context(), 2000)} {
+			if acquired != nil {
+				t.Fatal(acquired)
+			}
+		}
+		start := time.Now()
+		var waiting sync.WaitGroup
+		waiting.Go(func() {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			defer cancel()
+			if err := (&reservation{inFlight: f, large: true}).acquire(ctx, 2000); err == nil {
+				t.Error("more memory than there is")
+			}
+		})
+		synctest.Wait()
+		waiting.Go(func() {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			defer cancel()
+			b := &reservation{inFlight: f, large: true}
+			if err := b.acquire(ctx, 500); err != nil || time.Since(start) != time.Second {
+				t.Errorf("%v after %v", err, time.Since(start))
+			}
+			b.releaseAll()
+		})
+		waiting.Wait()
+		held.releaseAll()
+		lane.releaseAll()
+	})
+}
+
 // Bodies that grow, wait, give up and are released never exceed the limit, leak no memory and never
 // block forever.
 func TestInFlightAccounting(t *testing.T) {

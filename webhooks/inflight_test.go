@@ -405,6 +405,29 @@ func TestSignedAmongForged(t *testing.T) {
 	}
 }
 
+// A delivery that waits for another one with its ID holds no memory.
+func TestInFlightBytesOfDuplicates(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		hold := make(chan struct{})
+		app := &application{do: func(context.Context, *webhooks.Event) error { <-hold; return nil }}
+		h, _ := newHandler(t, webhooks.Unsigned, app)
+		var senders sync.WaitGroup
+		for range 3 {
+			senders.Go(func() { deliver(h, delivery("msg_1", eventOfSize(100_000))) })
+			synctest.Wait()
+		}
+		if got := h.InFlightBytes(); got != 100_000 {
+			t.Errorf("%d bytes are in flight while two duplicates wait", got)
+		}
+		close(hold)
+		senders.Wait()
+		shutDown(t, h)
+		if got := h.InFlightBytes(); got != 0 {
+			t.Errorf("%d bytes are in flight at the end", got)
+		}
+	})
+}
+
 func TestInFlightBytes(t *testing.T) {
 	called, hold := make(chan struct{}), make(chan struct{})
 	h, err := webhooks.NewRawHandler(webhooks.Unsigned, func(context.Context, webhooks.RawDelivery) error {

@@ -159,6 +159,15 @@ func TestLatestSamples(t *testing.T) {
 	if _, ok := l.Sample(series.key(5)); ok {
 		t.Error("a sample that is not there")
 	}
+	// A sample with nothing but a time.
+	apply(60, Changes{Added: 2, Samples: []int{0, 1}}, `{"timestamp":"2025-03-01T11:00:00Z"},{"timestamp":"2025-03-01T11:01:00Z"}`)
+	for minute := range 2 {
+		at := noon.Add(time.Duration(minute-60) * time.Minute)
+		s, ok := l.Sample(series.key(at.UnixNano()))
+		if diff := gocmp.Diff(Sample{Timestamp: at}, s); !ok || diff != "" {
+			t.Error(ok, diff)
+		}
+	}
 	if got := l.Range(series, noon.Add(2*time.Minute), noon.Add(4*time.Minute)); len(got) != 2 || got[1].Value != 3 {
 		t.Errorf("%d samples in the range", len(got))
 	}
@@ -282,6 +291,70 @@ func TestLatestSnapshot(t *testing.T) {
 		t.Error("nothing was applied")
 	}
 	s.Apply(received(heartrates(t, `{"timestamp":"2025-03-01T12:00:00Z","value":3,"unit":"newer"}`), 3))
+}
+
+// A snapshot of a long series does not change with the store.
+func TestLatestSnapshotOfLongSeries(t *testing.T) {
+	var l Latest
+	apply := func(first time.Time, value, version int) {
+		batch := &Samples{Source: Source{Provider: "ring"}}
+		for i := range 4 * chunkSize {
+			at := first.Add(time.Duration(i) * time.Minute)
+			batch.Data = append(batch.Data, Sample{Timestamp: at, Value: float64(value), HasValue: true})
+		}
+		if _, err := l.Apply(received(&Event{Type: DailyStepsCreated, UserID: adaID, Data: batch}, version)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	apply(noon, 1, 1)
+	before, s := contentOf(&l), l.Snapshot()
+	apply(noon, 2, 2)
+	apply(noon.Add(time.Second), 3, 2)
+	if diff := gocmp.Diff(before, contentOf(s)); diff != "" {
+		t.Error(diff)
+	}
+	checkChunks(t, s)
+}
+
+// A snapshot that has a delivery has all deliveries that were applied before it, of other users
+// too.
+func TestLatestSnapshotIsConsistent(t *testing.T) {
+	first, between, second := uuid.UUID{15: 1}, uuid.UUID{15: 2}, uuid.UUID{15: 3} // in this order of shards
+	event := func(user uuid.UUID, n, value int) *Event {
+		batch := &Samples{Source: Source{Provider: "ring"}}
+		for i := range n {
+			batch.Data = append(batch.Data, Sample{Timestamp: noon.Add(time.Duration(i) * time.Minute), Value: float64(value), HasValue: true})
+		}
+		return &Event{Type: DailyStepsCreated, UserID: user, Data: batch}
+	}
+	var l Latest
+	valueOf := func(s *Latest, user uuid.UUID) float64 {
+		sample, _ := s.Sample(SampleKey{UserID: user, Resource: "steps", Provider: "ring", UnixNano: noon.UnixNano()})
+		return sample.Value
+	}
+	l.Apply(received(event(between, 20_000, 0), 0)) // takes a while to copy
+	stop := make(chan struct{})
+	var writer sync.WaitGroup
+	writer.Go(func() {
+		for n := 1; ; n++ {
+			select {
+			case <-stop:
+				return
+			default:
+			}
+			l.Apply(received(event(first, 1, n), n))
+			l.Apply(received(event(second, 1, n), n))
+		}
+	})
+	for range 200 {
+		s := l.Snapshot()
+		if before, after := valueOf(s, first), valueOf(s, second); after > before {
+			t.Errorf("it has delivery %v of a user, and not those after %v of another", after, before)
+			break
+		}
+	}
+	close(stop)
+	writer.Wait()
 }
 
 // contentOf returns everything in a store as JSON.

@@ -17,7 +17,7 @@ func alikeBatch(r *rand.Rand) []byte {
 		},
 		"start":           func() string { return pick(`"2025-03-01T12:00:00+02:00"`, `"0001-01-01T02:00:00+02:00"`, "null") },
 		"end":             func() string { return pick(`"2025-03-01T12:00:00Z"`, "null") },
-		"timezone_offset": func() string { return pick("0", "3600", "null") },
+		"timezone_offset": func() string { return pick("0", "3600", "4294970896", "null") },
 		"type":            func() string { return pick(`"automatic"`, `"manual_scan"`, `"x\u00e9"`, `""`, "null") },
 		"unit":            func() string { return pick(`"mmol/L"`, `"mg/dL"`, `""`, "null") },
 		"value":           func() string { return pick("1", "12", "0", "5.4", "39.518054167148996", "null", `"note"`, "1e2") },

@@ -277,6 +277,14 @@ func TestCommonWords(t *testing.T) {
 	if n != 36 {
 		t.Errorf("%d words: two have the same place", n)
 	}
+	// Words that are not common ones, but have the place of one.
+	for _, word := range []string{"mmol/l", "mmHG", "kCal"} {
+		var to string
+		s := jsonread.FastScanner{Data: []byte(`"` + word + `"`)}
+		if !new(stringCache).read(&s, &to) || to != word {
+			t.Errorf("%s: read as %q", word, to)
+		}
+	}
 }
 
 // A program that keeps a string of a small event keeps the event's JSON, but that of a large event

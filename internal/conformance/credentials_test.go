@@ -230,6 +230,24 @@ func TestSlowSource(t *testing.T) {
 	})
 }
 
+// After a 401 a read is repeated at once, even if the attempt before it had to wait.
+func TestRenewedAfterWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &script{replies: []reply{
+			{status: 503, header: []string{"Retry-After", "5"}}, {status: 401}, {status: 200, body: `{}`},
+		}}
+		asked := 0
+		client := sourceClient(t, s, func(context.Context) (labhealth.Credentials, error) {
+			asked++
+			return labhealth.Credentials{Key: labhealth.Secret(fmt.Sprintf("sk_%d", asked))}, nil
+		})
+		start := time.Now()
+		equal(t, nil, read(t.Context(), client))
+		equal(t, 5*time.Second, time.Since(start))
+		equal(t, 2, asked)
+	})
+}
+
 // A source that ignores its context is not asked a second time, and blocks no call for longer than
 // 30 seconds.
 func TestHangingSource(t *testing.T) {

@@ -13,6 +13,14 @@ import (
 	"github.com/labhealth/labhealth-go"
 )
 
+// HEAD is a read.
+func TestDoHeadIsRepeated(t *testing.T) {
+	client, s := scripted(t, []reply{{status: 503}, {status: 200}},
+		labhealth.WithRetry(labhealth.RetryPolicy{MaxAttempts: 2, BaseWait: 1}))
+	equal(t, nil, client.Do(t.Context(), "HEAD", "/v2/things", nil, nil))
+	equal(t, 2, len(s.sent))
+}
+
 func TestDo(t *testing.T) {
 	type thing struct {
 		Name string `json:"name"`

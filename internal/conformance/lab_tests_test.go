@@ -288,6 +288,14 @@ func TestEmptyPagesWithACursor(t *testing.T) {
 		if n != 2 || err != nil {
 			t.Errorf("%s, 99 empty pages: %d elements, %v", test.list, n, err)
 		}
+		again := append(slices.Clone(many), full(2, `"d0"`)) // only those in a row count
+		for n := range 99 {
+			again = append(again, empty(1000+n))
+		}
+		n, _, err = test.all(t, append(again, full(3, "null")))
+		if n != 3 || err != nil {
+			t.Errorf("%s, twice 99 empty pages: %d elements, %v", test.list, n, err)
+		}
 		n, requests, err = test.all(t, append(many, empty(100)))
 		var bad *labhealth.DecodeError
 		if n != 1 || requests != 101 || !errors.As(err, &bad) || bad.Reason != "it is the 100th empty page in a row although more is to come" {

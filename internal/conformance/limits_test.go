@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"math"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -26,7 +27,7 @@ func TestBodyLimits(t *testing.T) {
 	for _, test := range []struct {
 		client, call int64
 		fits         bool
-	}{{100, 0, false}, {2000, 0, true}, {100, 2000, true}, {2000, 100, false}, {int64(len(page)), 0, true}, {int64(len(page)) - 1, 0, false}} {
+	}{{100, 0, false}, {2000, 0, true}, {100, 2000, true}, {2000, 100, false}, {int64(len(page)), 0, true}, {int64(len(page)) - 1, 0, false}, {math.MaxInt64, 0, true}} {
 		client, _ := scripted(t, []reply{{status: 200, body: page}}, labhealth.WithBodyLimit(test.client))
 		var opts []labhealth.CallOption
 		if test.call > 0 {

@@ -220,6 +220,13 @@ func TestOrderPages(t *testing.T) {
 		{"pages shorter than the size", labhealth.ListOrdersParams{}, []reply{
 			orders(1, 5, `,"total":12`), orders(6, 8, `,"total":12`), orders(9, 10, `,"total":12`), orders(11, 12, `,"total":12`),
 		}, upTo(1, 12), "", "?page=1 ?page=2 ?page=3 ?page=4"},
+		{"a page after full ones would have reached the total", labhealth.ListOrdersParams{}, []reply{
+			orders(1, 5, `,"total":12`), orders(6, 8, `,"total":12`), orders(9, 10, `,"total":12`), orders(11, 11, `,"total":12`),
+			orders(12, 12, `,"total":12`),
+		}, upTo(1, 12), "", "?page=1 ?page=2 ?page=3 ?page=4 ?page=5"},
+		{"pages shorter than the first, then an empty one", labhealth.ListOrdersParams{}, []reply{
+			orders(1, 2, `,"total":5`), orders(3, 3, `,"total":5`), orders(4, 4, `,"total":5`), orders(1, 0, `,"total":5`),
+		}, upTo(1, 4), "", "?page=1 ?page=2 ?page=3 ?page=4"},
 		{"pages shorter than the reported size", labhealth.ListOrdersParams{}, []reply{
 			orders(1, 2, `,"total":4,"size":4`), orders(3, 4, `,"total":4,"size":4`),
 		}, upTo(1, 4), "", "?page=1 ?page=2"},
@@ -576,6 +583,17 @@ func TestCursorCycles(t *testing.T) {
 			}
 		}
 	}
+}
+
+// Elements without a readable ID are distinguished by their JSON.
+func TestPagesWithoutIDs(t *testing.T) {
+	client, _ := scripted(t, []reply{
+		{status: 200, body: `{"orders":[{"id":"a"},{"id":"b"}],"total":4,"size":2}`},
+		{status: 200, body: `{"orders":[{"id":"c"},{"id":"d"}],"total":4,"size":2}`},
+	})
+	got, problem := numbers(client.Orders.All(t.Context(), labhealth.ListOrdersParams{Size: 2}), orderNumber)
+	equal(t, []int{0, 0, 0, 0}, got)
+	equal(t, "", problem)
 }
 
 // A list whose elements have no readable ID ends too.

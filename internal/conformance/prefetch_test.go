@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -245,6 +246,9 @@ func TestPrefetchContext(t *testing.T) {
 					for _, err := range client.Users.All(ctx, labhealth.ListUsersParams{Limit: 2}, opts...) {
 						if err != nil {
 							text = err.Error()
+							var unsent *labhealth.TransportError
+							equal(t, true, errors.As(err, &unsent))
+							equal(t, len(opts), unsent.Attempts)
 							equal(t, true, errors.Is(err, context.Canceled))
 							continue
 						}
@@ -301,6 +305,35 @@ func TestPrefetchSharesLimits(t *testing.T) {
 		process(p, prefetched(t.Context(), client), 0, nil)
 		sameEvents(t, []string{"0s request ", "1s response ", "1s user 1", "1.5s user 2",
 			"10s request 2", "11s response 2", "20s request 2", "21s response 2", "21s error"}, p.log)
+	})
+}
+
+// countingContext can be canceled, and counts the contexts that were made from it and would be
+// canceled with it.
+type countingContext struct {
+	context.Context
+	done     chan struct{}
+	children atomic.Int64
+}
+
+func (c *countingContext) Done() <-chan struct{} { return c.done }
+
+func (c *countingContext) AfterFunc(func()) (stop func() bool) {
+	c.children.Add(1)
+	return sync.OnceValue(func() bool { c.children.Add(-1); return true })
+}
+
+// However many pages there are, the context of the caller keeps nothing of those before.
+func TestPrefetchReleasesContexts(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx := &countingContext{Context: t.Context(), done: make(chan struct{})}
+		most := int64(0)
+		for _, err := range prefetched(ctx, (&slowPages{users: 40}).client(t)) {
+			equal(t, nil, err)
+			most = max(most, ctx.children.Load())
+		}
+		equal(t, int64(1), most)
+		equal(t, int64(0), ctx.children.Load())
 	})
 }
 

@@ -159,21 +159,27 @@ func TestRateLimitPauseEndsWaits(t *testing.T) {
 			})
 			synctest.Wait()
 		}
-		calls.Go(func() { equal(t, nil, pacedCall(t.Context(), client, "patient")) })
+		// It is the next one after the pause, because those before it have returned.
+		patient, cancelPatient := context.WithTimeout(t.Context(), 32*time.Second)
+		defer cancelPatient()
+		calls.Go(func() { equal(t, nil, pacedCall(patient, client, "patient")) })
 		calls.Wait()
 		equal(t, []string{"first", "limited", "patient", "limited"}, p.ops)
 		equal(t, []time.Duration{0, time.Second, 31 * time.Second, 32 * time.Second}, p.sent)
 	})
 }
 
-// A Retry-After that the client does not wait for does not stop other calls.
-func TestRateLimitLongRetryAfter(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		client, p := pacedClient(t, 1, 5, reply{status: 429, header: []string{"Retry-After", "3600"}})
-		equal(t, 429, apiError(t, pacedCall(t.Context(), client, "limited")).StatusCode)
-		equal(t, nil, pacedCall(t.Context(), client, "next"))
-		equal(t, []time.Duration{0, 0}, p.sent)
-	})
+// A Retry-After that the client does not wait for does not stop other calls, and neither does one
+// that is not about the rate of requests.
+func TestRateLimitOtherRetryAfter(t *testing.T) {
+	for status, after := range map[int]string{429: "3600", 503: "30"} {
+		synctest.Test(t, func(t *testing.T) {
+			client, p := pacedClient(t, 1, 5, reply{status: status, header: []string{"Retry-After", after}})
+			equal(t, status, apiError(t, pacedCall(t.Context(), client, "failed")).StatusCode)
+			equal(t, nil, pacedCall(t.Context(), client, "next"))
+			equal(t, []time.Duration{0, 0}, p.sent)
+		})
+	}
 }
 
 // Retries and redirects count, and the wait counts toward no timeout.
@@ -209,6 +215,33 @@ func TestRateLimitRetryTooLate(t *testing.T) {
 		equal(t, 503, apiError(t, err).StatusCode)
 		equal(t, time.Duration(0), time.Since(p.start))
 		equal(t, 1, len(p.sent))
+	})
+}
+
+// Neither is one that would be too late because other calls wait.
+func TestRateLimitRetryBehindOthers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		start := time.Now()
+		client := faultClient(t, testURL, roundTripper(func(r *http.Request) (*http.Response, error) {
+			if r.URL.Path == "/next" {
+				return responseTo(r, 200, `{}`), nil
+			}
+			time.Sleep(time.Second)
+			return responseTo(r, 503, `{}`, "Retry-After", "5"), nil
+		}), labhealth.WithRateLimit(0.1, 1))
+		var calls sync.WaitGroup
+		calls.Go(func() {
+			ctx, cancel := context.WithTimeout(t.Context(), 15*time.Second)
+			defer cancel()
+			equal(t, 503, apiError(t, client.Do(ctx, "GET", "/x", nil, nil)).StatusCode)
+			equal(t, time.Second, time.Since(start))
+		})
+		synctest.Wait()
+		calls.Go(func() {
+			equal(t, nil, client.Do(t.Context(), "GET", "/next", nil, nil))
+			equal(t, 10*time.Second, time.Since(start))
+		})
+		calls.Wait()
 	})
 }
 
@@ -330,6 +363,22 @@ func TestRateLimitRandom(t *testing.T) {
 			}
 		})
 	}
+}
+
+// Credentials that expire while a call waits for the rate limit are not sent.
+func TestRateLimitOutlastsCredentials(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		service, asked := newCredentialService("sk_1", "sk_2"), 0
+		client := sourceClient(t, service, func(context.Context) (labhealth.Credentials, error) {
+			asked++
+			key := labhealth.Secret(fmt.Sprintf("sk_%d", asked))
+			return labhealth.Credentials{Key: key, Expires: time.Now().Add(10 * time.Second)}, nil
+		}, labhealth.WithRateLimit(0.05, 1))
+		for range 2 {
+			equal(t, nil, write(t.Context(), client))
+		}
+		equal(t, []string{"POST sk_1", "POST sk_2"}, service.requests())
+	})
 }
 
 // Calls that waited for the credentials together are not sent together.

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 
 	"github.com/labhealth/labhealth-go"
 )
@@ -109,6 +110,32 @@ func TestRedirects(t *testing.T) {
 	if n := touched.Load(); n != 0 {
 		t.Errorf("the target was touched %d times", n)
 	}
+}
+
+// A redirect that is not followed is a response, with a body.
+func TestRedirectHasBody(t *testing.T) {
+	client, _ := respondingWith(t, 302, "moved", "Location", "https://elsewhere.example.com/")
+	var r labhealth.Response
+	_, err := client.Orders.Get(t.Context(), orderID, labhealth.WithResponse(&r))
+	var refused *labhealth.RedirectError
+	equal(t, true, errors.As(err, &refused))
+	equal(t, "moved", string(r.Body))
+}
+
+// What follows a 101 is another protocol, without an end: it is not read.
+func TestSwitchingProtocols(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		body, protocol := io.Pipe()
+		defer protocol.Close()
+		client := faultClient(t, testURL, roundTripper(func(r *http.Request) (*http.Response, error) {
+			resp := responseTo(r, 101, "")
+			resp.Body = body
+			return resp, nil
+		}))
+		_, err := client.Orders.Import(t.Context(), faultImport())
+		equal(t, 101, apiError(t, err).StatusCode)
+		equal(t, unknown, labhealth.OutcomeOf(err))
+	})
 }
 
 // A transport that follows redirects itself does not send the key to another host.

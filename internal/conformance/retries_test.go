@@ -192,6 +192,17 @@ func TestRetryAfter(t *testing.T) {
 	})
 }
 
+// The Retry-After of an error is that of the last response.
+func TestRetryAfterOfLastResponse(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		client, _ := scripted(t, []reply{{status: 503, header: []string{"Retry-After", "5"}}, {status: 503}},
+			labhealth.WithRetry(labhealth.RetryPolicy{MaxAttempts: 2}))
+		_, err := client.Orders.Get(t.Context(), orderID)
+		equal(t, 2, apiError(t, err).Attempts)
+		equal(t, time.Duration(0), apiError(t, err).RetryAfter)
+	})
+}
+
 // The backoff grows up to its bound, and is spread over all of it.
 func TestBackoff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -376,6 +387,25 @@ func TestOutcomeOverAttempts(t *testing.T) {
 			}
 		}
 	}
+}
+
+// A retry that is not made takes nothing from the budget.
+func TestBudgetOfOtherCalls(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		attempts := 0
+		client := faultClient(t, testURL, roundTripper(func(r *http.Request) (*http.Response, error) {
+			attempts++
+			return responseTo(r, 503, `{}`, "Retry-After", "20"), nil
+		}))
+		for range 30 {
+			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+			client.Orders.Get(ctx, faultOrderID)
+			cancel()
+		}
+		equal(t, 30, attempts)
+		client.Orders.Get(t.Context(), faultOrderID)
+		equal(t, 33, attempts)
+	})
 }
 
 // A total outage costs at most a hundred extra requests per thousand calls.

@@ -213,19 +213,25 @@ func TestServiceRefreshLimit(t *testing.T) {
 	equal(t, []any{true, labhealth.OutcomeRejected}, []any{errors.Is(err, labhealth.ErrRateLimited), labhealth.OutcomeOf(err)})
 }
 
-// An attempt of a refresh takes longer than the service may, whatever the timeout of the client is.
+// An attempt of a refresh takes longer than the service may, even if the timeout of the client is
+// shorter.
 func TestRefreshTimeout(t *testing.T) {
-	for timeout, want := range map[time.Duration]time.Duration{0: 25 * time.Second, time.Minute: 75 * time.Second, 5 * time.Second: 20 * time.Second} {
+	for _, test := range []struct{ client, timeout, want time.Duration }{
+		{time.Second, 0, 25 * time.Second},
+		{time.Second, time.Minute, 75 * time.Second},
+		{time.Second, 5 * time.Second, 20 * time.Second},
+		{2 * time.Minute, time.Minute, 2 * time.Minute},
+	} {
 		synctest.Test(t, func(t *testing.T) {
 			transport := roundTripper(func(r *http.Request) (*http.Response, error) {
 				<-r.Context().Done()
 				return nil, context.Cause(r.Context())
 			})
 			client := must[*labhealth.Client](t)(labhealth.NewClient(testKey, labhealth.WithBaseURL(testURL),
-				labhealth.WithHTTPClient(&http.Client{Transport: transport}), labhealth.WithRetry(labhealth.RetryPolicy{WriteTimeout: time.Second})))
+				labhealth.WithHTTPClient(&http.Client{Transport: transport}), labhealth.WithRetry(labhealth.RetryPolicy{WriteTimeout: test.client})))
 			start := time.Now()
-			_, err := client.Users.Refresh(t.Context(), userID, labhealth.RefreshUserParams{Timeout: timeout})
-			equal(t, []any{want, labhealth.OutcomeUnknown}, []any{time.Since(start), labhealth.OutcomeOf(err)})
+			_, err := client.Users.Refresh(t.Context(), userID, labhealth.RefreshUserParams{Timeout: test.timeout})
+			equal(t, []any{test.want, labhealth.OutcomeUnknown}, []any{time.Since(start), labhealth.OutcomeOf(err)})
 		})
 	}
 	client, s := scripted(t, nil)

@@ -138,6 +138,18 @@ func TestBufferIsReused(t *testing.T) {
 	}
 }
 
+// The memory of a large body is not kept for later calls.
+func TestLargeBufferIsNotKept(t *testing.T) {
+	for range 100 { // a pool may drop a buffer
+		newBuffer(4 * largestBuffer).release()
+		b := newBuffer(largestBuffer)
+		if len(b.data) != largestBuffer {
+			t.Fatalf("a buffer of %d bytes", len(b.data))
+		}
+		b.release()
+	}
+}
+
 // overstated is a body whose Read reports bytes that it did not write.
 type overstated struct{ done bool }
 

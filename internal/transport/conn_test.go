@@ -307,6 +307,33 @@ func TestUnaskedBytes(t *testing.T) {
 	}
 }
 
+// Bytes that arrive after a request got the connection, and before it is written, are not its
+// response.
+func TestBytesBeforeRequest(t *testing.T) {
+	client, server := net.Pipe()
+	var served sync.WaitGroup
+	served.Go(func() {
+		defer server.Close()
+		io.ReadFull(server, make([]byte, 3))
+		io.WriteString(server, "HTTP/1.1 204 No Content\r\n\r\n")
+		io.WriteString(server, secret)
+	})
+	c, line := newConn(client), make([]byte, 100)
+	c.acquire()
+	io.WriteString(c, "GET")
+	for range 2 {
+		if _, err := c.Read(line); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c.release()
+	c.acquire()
+	if n, err := c.Read(line); n > 0 || !errors.Is(err, net.ErrClosed) {
+		t.Errorf("%q, %v", line[:n], err)
+	}
+	served.Wait()
+}
+
 // A length that net/http may read otherwise ends the connection, and nothing of the response is
 // logged.
 func TestInvalidLengths(t *testing.T) {
@@ -388,12 +415,36 @@ func TestGreeting(t *testing.T) {
 	}
 }
 
+// The connection of a TLS handshake that fails is closed.
+func TestFailedHandshake(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		client, server := net.Pipe()
+		defer server.Close()
+		go io.Copy(io.Discard, server)
+		go io.WriteString(server, "HTTP/1.1 400 Bad Request\r\n\r\n")
+		err := handshake(t.Context(), tls.Client(client, &tls.Config{ServerName: "example.com"}), patience)
+		if !IsCertificate(err) {
+			t.Error(err)
+		}
+		client.SetReadDeadline(time.Now().Add(patience))
+		if _, err := client.Read(make([]byte, 1)); !errors.Is(err, io.ErrClosedPipe) {
+			t.Errorf("the connection is open: %v", err)
+		}
+	})
+}
+
 // Through a proxy, HTTP/1.1 over TLS uses one connection per request and logs nothing, and HTTP/2
 // uses one for all.
 func TestTunnel(t *testing.T) {
 	for _, h2 := range []bool{false, true} {
 		srv := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { io.WriteString(w, r.Proto) }))
 		srv.EnableHTTP2 = h2
+		closed := make(chan bool, 10)
+		srv.Config.ConnState = func(_ net.Conn, state http.ConnState) {
+			if state == http.StateClosed {
+				closed <- true
+			}
+		}
 		srv.StartTLS()
 		proxy, tunnels := connectProxy(t)
 		want, proto := int32(10), "HTTP/1.1"
@@ -413,6 +464,13 @@ func TestTunnel(t *testing.T) {
 			t.Errorf("%s: %d connections, want %d", proto, n, want)
 		}
 		c.CloseIdleConnections()
+		for range want {
+			select {
+			case <-closed:
+			case <-time.After(patience):
+				t.Errorf("%s: a connection is still open", proto)
+			}
+		}
 		srv.Close()
 	}
 }
