@@ -87,7 +87,11 @@ func (l *Latest) applySample(series Series, s *Sample, version int64) (c Changes
 	var one [1]entry
 	received := &one[0]
 	of, seconds := shapeOf(s)
-	received.record = record{at, version, s.Value, l.shapes.number(of), seconds}
+	shape, err := l.shapeNumber(of)
+	if err != nil {
+		return c, err
+	}
+	received.record = record{at, version, s.Value, shape, seconds}
 	if err := received.setDocument(l, s, &of); err != nil {
 		return c, err
 	}
@@ -101,6 +105,13 @@ func (l *Latest) applySample(series Series, s *Sample, version int64) (c Changes
 
 // errNotText is the error for a sample that a program created and that could not be written.
 const errNotText = permanentError("webhooks: type and unit of a sample must be valid UTF-8")
+
+func (l *Latest) shapeNumber(of shape) (uint32, error) {
+	if !utf8.ValidString(of.Type) || !utf8.ValidString(of.Unit) {
+		return 0, errNotText
+	}
+	return l.shapes.number(of), nil
+}
 
 // collect creates entries from samples and counts those that have no key.
 func (es *entries) collect(l *Latest, series Series, samples []Sample, version int64, c *Changes) error {
@@ -116,10 +127,11 @@ func (es *entries) collect(l *Latest, series Series, samples []Sample, version i
 		}
 		of, seconds := shapeOf(s)
 		if of != previous || len(es.list) == 0 {
-			if !utf8.ValidString(of.Type) || !utf8.ValidString(of.Unit) {
-				return errNotText
+			var err error
+			if number, err = l.shapeNumber(of); err != nil {
+				return err
 			}
-			previous, number = of, l.shapes.number(of)
+			previous = of
 		}
 		received := entry{
 			record: record{at, version, s.Value, number, seconds},

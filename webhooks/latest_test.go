@@ -264,15 +264,16 @@ func TestLatestRejectsWhatCannotBeWritten(t *testing.T) {
 		"type":     {Timestamp: at, Value: 1, HasValue: true, Unit: "bpm", Type: "\xff"},
 		"infinity": {Timestamp: at, Value: math.Inf(1), HasValue: true, Unit: "bpm"},
 	} {
-		var l Latest
 		good := Sample{Timestamp: at.Add(time.Second), Value: 1, HasValue: true, Unit: "bpm"}
-		e := &Event{Type: DailyHeartrateCreated, UserID: adaID, Data: &Samples{Data: []Sample{good, s}}}
-		_, err := l.Apply(Delivery{Event: e})
-		for key := range l.Samples() {
-			t.Errorf("%s: %v is stored", name, key)
-		}
-		if !errors.Is(err, ErrPermanent) {
-			t.Errorf("%s: %v", name, err)
+		for _, batch := range [][]Sample{{s}, {good, s}} {
+			var l Latest
+			e := &Event{Type: DailyHeartrateCreated, UserID: adaID, Data: &Samples{Data: batch}}
+			if _, err := l.Apply(Delivery{Event: e}); !errors.Is(err, ErrPermanent) {
+				t.Errorf("%s, %d samples: %v", name, len(batch), err)
+			}
+			for key := range l.Samples() {
+				t.Errorf("%s, %d samples: %v is stored", name, len(batch), key)
+			}
 		}
 	}
 }
