@@ -41,7 +41,7 @@ type Delivery struct {
 //
 // A stored sample takes 35 to 45 bytes if it is a number that a float64 holds, with or without an
 // interval, and has no fields other than those of [Sample]. Any other sample also takes the size of
-// its JSON.
+// its JSON. A further field that is null does not count, and may not be stored.
 type Latest struct {
 	// Version, if not nil, returns the version of a delivery, in place of the time of receipt. The
 	// greater version wins. It must always return the same value for the same message, and must not

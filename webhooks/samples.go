@@ -56,8 +56,8 @@ type Sample struct {
 	TimezoneOffset    int32
 	HasTimezoneOffset bool // the sample has an offset other than null; set it to write an offset of 0
 	HasValue          bool // the sample has a number; set it to write a value of 0
-	// Extra reports whether the received sample has further or malformed fields, or a blood
-	// pressure of zero.
+	// Extra reports whether the received sample has malformed fields, further fields other than
+	// null, or a blood pressure of zero.
 	Extra bool
 	// Rounded reports whether the received number has digits that Value does not hold: see
 	// [Sample.Number]. It has no effect on a value that the program set.
