@@ -87,11 +87,11 @@ func (l *Latest) applySample(series Series, s *Sample, version int64) (c Changes
 	var one [1]entry
 	received := &one[0]
 	of, seconds := shapeOf(s)
-	shape, err := l.shapeNumber(of)
+	form, err := l.shapeNumber(of)
 	if err != nil {
 		return c, err
 	}
-	received.record = record{at, version, s.Value, shape, seconds}
+	received.record = record{at, version, s.Value, form, seconds}
 	if err := received.setDocument(l, s, &of); err != nil {
 		return c, err
 	}

@@ -36,8 +36,8 @@ func Compare(stored, received int64, same bool, documents func() (stored, receiv
 	return Updated
 }
 
-// UnixNano returns t in nanoseconds since 1970. ok is false if t does not fit an int64: it is
-// before 22 September 1677 or after 10 April 2262, or in the seconds next to these limits.
+// UnixNano returns t in nanoseconds since 1970. ok is false if t does not fit an int64, which ends
+// in September 1677 and April 2262, or is within two seconds of these ends.
 func UnixNano(t time.Time) (n int64, ok bool) {
 	const limit = math.MaxInt64/1_000_000_000 - 1
 	s := t.Unix()
