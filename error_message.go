@@ -135,3 +135,34 @@ func (e *APIError) errorType() string {
 	}
 	return body.ErrorType
 }
+
+// FromService reports whether the body is in one of the forms in which the service reports errors:
+// a JSON object with a "detail" or an "error_type", or one that repeats its status as
+// "status_code", or "success": false, beside its "error". A proxy or gateway on the way responds
+// with HTML, text, nothing, or JSON of another form, such as {"message": "Not Found"}. What it
+// says is not about the resource: its 404 does not mean that an order does not exist.
+func (e *APIError) FromService() bool {
+	var body struct {
+		Detail     json.RawMessage `json:"detail"`
+		ErrorType  string          `json:"error_type"`
+		Error      string          `json:"error"`
+		StatusCode int64           `json:"status_code"`
+		Success    *bool           `json:"success"`
+		// Of a problem of RFC 9457, which has a detail too.
+		Title  json.RawMessage `json:"title"`
+		Status json.RawMessage `json:"status"`
+	}
+	received := bytes.TrimSpace(e.body())
+	if !bytes.HasPrefix(received, []byte("{")) || jsonread.Unmarshal(received, &body) != nil {
+		return false
+	}
+	switch {
+	case body.ErrorType != "":
+		return true
+	case body.Title != nil || body.Status != nil:
+		return false
+	case body.Detail != nil:
+		return string(body.Detail) != "null"
+	}
+	return body.Error != "" && (body.StatusCode == int64(e.StatusCode) || body.Success != nil && !*body.Success)
+}

@@ -117,3 +117,39 @@ func TestMessage(t *testing.T) {
 	}
 	equal(t, "", (*labhealth.APIError)(nil).Message())
 }
+
+// A response is the service's own word only in one of its forms: what a proxy or a gateway says is
+// not about the resource.
+func TestFromService(t *testing.T) {
+	for _, test := range []struct {
+		body string
+		want bool
+	}{
+		{`{"detail":"This order doesn't exist"}`, true},
+		{` {"detail":{"error_type":"INVALID_REQUEST","error_message":"m","user_id":"u"}}`, true},
+		{`{"detail":[{"loc":["body","zip"],"type":"missing","msg":"m"}]}`, true},
+		{`{"error_type":"t","error_message":"m","error_code":"c"}`, true},
+		{`{"error":"e","message":"m","status_code":404}`, true},
+		{`{"success":false,"user_id":"u","error":"e","failed_sources":[]}`, true},
+		{`{"state":"error","error_type":"t","error":"e"}`, true},
+
+		{`{"message":"Not Found"}`, false},
+		{`{"message":"no Route matched with those values","request_id":"r"}`, false},
+		{`{"error":"not found"}`, false},
+		{`{"error":"e","message":"m","status_code":500}`, false},
+		{`{"error":"Not Found","message":"m","statusCode":404}`, false},
+		{`{"timestamp":"2026-01-31","status":404,"error":"Not Found","path":"/"}`, false},
+		{`{"type":"about:blank","title":"Not Found","status":404,"detail":"d"}`, false},
+		{`{"success":true,"error":"e"}`, false},
+		{`{"detail":null}`, false}, {`{"error_type":""}`, false}, {`{}`, false},
+		{`{"detail":"cut`, false}, {`{"detail":"a"}x`, false}, {`[{"detail":"a"}]`, false},
+		{`"detail"`, false}, {"not found", false}, {"<html>not found</html>", false}, {"", false},
+	} {
+		client, _ := respondingWith(t, 404, test.body)
+		_, err := client.Orders.Import(t.Context(), importBody())
+		if got := apiError(t, err).FromService(); got != test.want {
+			t.Errorf("%s: %v", test.body, got)
+		}
+	}
+	equal(t, false, (*labhealth.APIError)(nil).FromService())
+}
