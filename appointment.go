@@ -123,8 +123,6 @@ func (a *Appointment) verify() error { return requireID(a.ID, "appointment") }
 // AppointmentEvent is an entry in the history of an [Appointment]. Source: public API reference
 // only.
 type AppointmentEvent struct {
-	Redacted
-
 	CreatedAt time.Time              `json:"created_at"` // when it happened
 	Status    AppointmentEventStatus `json:"status"`     // status after the event
 	// Data is an object without a fixed shape, nil if there is none. It can hold patient data.
@@ -136,8 +134,6 @@ type AppointmentEvent struct {
 // USAddress is an address in the United States, in requests and in responses. Source: public API
 // reference only.
 type USAddress struct {
-	Redacted
-
 	FirstLine  string  `json:"first_line"`           // street and number
 	SecondLine *string `json:"second_line,omitzero"` // nil if there is none
 	City       string  `json:"city"`                 // city
@@ -156,8 +152,6 @@ type USAddress struct {
 
 // LngLat is a position in degrees. Source: public API reference only.
 type LngLat struct {
-	Redacted
-
 	Lng float64 `json:"lng"` // longitude, -180 to 180
 	Lat float64 `json:"lat"` // latitude, -90 to 90
 
@@ -168,8 +162,6 @@ type LngLat struct {
 // [AppointmentsService.AtHomeAvailability] and [AppointmentsService.WalkInAvailability]. Source:
 // public API reference only.
 type AppointmentAvailability struct {
-	Redacted
-
 	Slots []DaySlots `json:"slots"` // by day, and for walk-in appointments by site
 	// Timezone is the IANA time zone of the dates, nil if they have several or it is unknown. Then
 	// it may be in the location of each day.
@@ -182,8 +174,6 @@ func (a *AppointmentAvailability) verify() error { return requireList(a.Slots) }
 
 // DaySlots holds the times of one day, at one site. Source: public API reference only.
 type DaySlots struct {
-	Redacted
-
 	// Location is the site of a walk-in appointment, nil for an appointment at home.
 	Location *AppointmentLocation `json:"location,omitzero"`
 	Date     Date                 `json:"date"`  // the day, in the time zone of the location
@@ -195,8 +185,6 @@ type DaySlots struct {
 // AppointmentLocation is the site of a walk-in appointment: a patient service center. Source:
 // public API reference only.
 type AppointmentLocation struct {
-	Redacted
-
 	Location LngLat    `json:"location"`          // position
 	Distance *int64    `json:"distance,omitzero"` // nil if unknown; no unit is documented; probably miles
 	Address  USAddress `json:"address"`           // address

@@ -87,8 +87,6 @@ func (p AreaParams) query() queryValues {
 // AreaInfo reports how samples can be collected in an area: the response of
 // [AppointmentsService.Area]. Source: public API reference only.
 type AreaInfo struct {
-	Redacted
-
 	ZipCode    string             `json:"zip_code"`   // the ZIP code searched
 	Phlebotomy PhlebotomyAreaInfo `json:"phlebotomy"` // collection at home
 	// CentralLabs reports the patient service centers of each lab. The key is a [PSCLab].
@@ -194,8 +192,6 @@ func (p OrderSitesParams) query() queryValues {
 // PSCInfo lists the patient service centers of a lab: the response of [AppointmentsService.Sites]
 // and [AppointmentsService.OrderSites]. Source: public API reference only.
 type PSCInfo struct {
-	Redacted
-
 	LabID                 int64         `json:"lab_id"`                  // lab ID
 	Slug                  PSCLab        `json:"slug"`                    // the lab
 	PatientServiceCenters []LabLocation `json:"patient_service_centers"` // may be empty
@@ -207,8 +203,6 @@ func (p *PSCInfo) verify() error { return requireList(p.PatientServiceCenters) }
 
 // LabLocation is a patient service center of a lab. Source: public API reference only.
 type LabLocation struct {
-	Redacted
-
 	Metadata           LabLocationMetadata     `json:"metadata"`             // name, address and contact
 	Distance           int64                   `json:"distance"`             // no unit is documented; probably miles
 	SiteCode           string                  `json:"site_code"`            // for [WalkInAvailabilityParams]
@@ -222,8 +216,6 @@ type LabLocation struct {
 // LabLocationMetadata is the name, the address and the contact of a patient service center. Source:
 // public API reference only.
 type LabLocationMetadata struct {
-	Redacted
-
 	Name        string  `json:"name"`                  // human-readable name
 	State       string  `json:"state"`                 // state, usually two letters
 	City        string  `json:"city"`                  // city

@@ -46,8 +46,6 @@ const (
 // ConnectedProvider is a provider that a user has connected, with the state of the connection.
 // Source: public API reference only.
 type ConnectedProvider struct {
-	Redacted
-
 	Name      string    `json:"name"`       // display name
 	Slug      string    `json:"slug"`       // stable identifier; see [Provider]
 	Logo      string    `json:"logo"`       // URL of an icon
@@ -67,8 +65,6 @@ type ConnectedProvider struct {
 
 // ConnectionErrorDetails is why a connection does not work. Source: public API reference only.
 type ConnectionErrorDetails struct {
-	Redacted
-
 	ErrorType    ConnectionErrorType `json:"error_type"`    // the reason
 	ErrorMessage string              `json:"error_message"` // human-readable
 	ErroredAt    time.Time           `json:"errored_at"`    // when it happened

@@ -37,8 +37,6 @@ const (
 
 // Device is a device or an app that recorded data of a user. Source: public API reference only.
 type Device struct {
-	Redacted
-
 	ID         uuid.UUID        `json:"id"`          // the service's ID of the device
 	UserID     uuid.UUID        `json:"user_id"`     // the service's ID of the user
 	Provider   string           `json:"provider"`    // slug of the provider; see [Provider]

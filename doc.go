@@ -211,13 +211,11 @@
 //
 // # Redaction
 //
-// Types that hold patient data or secrets embed [Redacted] or are of type [Secret]: they print a
-// short form under every verb of fmt and as slog attributes. Their JSON encoding is not redacted.
-// Responses without patient data print their fields, and never the received JSON.
-//
-// No type can prevent two leaks. Package fmt prints the unexported fields of a program's own
-// structs. The JSON handler of slog encodes values inside slices, maps and structs. A nil pointer
-// to such a type is safe to log, but slog reports a panic in LogValue.
+// What is decoded from JSON of the service, and every request with patient data or secrets, prints
+// "{redacted}" under every verb of fmt and as a slog attribute: see [Redacted], also for what no
+// type can prevent. Some types add their IDs; catalogs, such as [LabTest], print their fields. JSON
+// is not redacted. A nil pointer to such a type is safe to log, but slog reports a panic in
+// LogValue.
 //
 // # Testing
 //

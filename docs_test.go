@@ -44,6 +44,20 @@ func TestDocumentation(t *testing.T) {
 
 // publicPackages are all packages that others can import, also those of nested modules.
 func publicPackages(t *testing.T) []*doc.Package {
+	fset, found := publicFiles(t)
+	var packages []*doc.Package
+	for _, importPath := range slices.Sorted(maps.Keys(found)) {
+		p, err := doc.NewFromFiles(fset, found[importPath], importPath)
+		if err != nil {
+			t.Fatal(err)
+		}
+		packages = append(packages, p)
+	}
+	return packages
+}
+
+// publicFiles are the files of all packages that others can import, by import path.
+func publicFiles(t *testing.T) (*token.FileSet, map[string][]*ast.File) {
 	fset, found := token.NewFileSet(), map[string][]*ast.File{}
 	err := filepath.WalkDir(".", func(name string, d fs.DirEntry, err error) error {
 		if err != nil {
@@ -69,18 +83,10 @@ func publicPackages(t *testing.T) []*doc.Package {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var packages []*doc.Package
-	for _, importPath := range slices.Sorted(maps.Keys(found)) {
-		p, err := doc.NewFromFiles(fset, found[importPath], importPath)
-		if err != nil {
-			t.Fatal(err)
-		}
-		packages = append(packages, p)
+	if len(found) < 4 {
+		t.Fatalf("found only %d packages", len(found))
 	}
-	if len(packages) < 4 {
-		t.Fatalf("found only %d packages", len(packages))
-	}
-	return packages
+	return fset, found
 }
 
 func symbolsOf(p *doc.Package) map[string]bool {
@@ -190,8 +196,14 @@ func (c *docChecker) values(list []*doc.Value, kind string) {
 	}
 }
 
+// uniformMethods are the same for each type, and documented at RawObject and Redacted.
+var uniformMethods = []string{"UnmarshalJSON", "MarshalJSON", "Format", "LogValue"}
+
 func (c *docChecker) funcs(list []*doc.Func, prefix, kind string) {
 	for _, f := range list {
+		if slices.Contains(uniformMethods, f.Name) && f.Doc == "" {
+			continue
+		}
 		c.named(f.Name, prefix+f.Name, f.Doc, kind)
 	}
 }

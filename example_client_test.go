@@ -181,7 +181,7 @@ func ExampleWithResponse() {
 	// true
 	// 404 application/json {"detail":"User not found"}
 	// attempts: 1 request ID: true
-	// labhealth.Response{redacted}
+	// {redacted}
 }
 
 // Override the client's retry policy for one call.

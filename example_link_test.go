@@ -49,7 +49,7 @@ func ExampleLinkService() {
 		fmt.Println(*d.DeviceModel, d.SourceType)
 	}
 	// Output:
-	// labhealth.LinkToken{redacted}
+	// {redacted}
 	// Oura connected available
 	// Oura Ring Gen3 ring
 }

@@ -53,7 +53,7 @@ func ExampleOrdersService_Import() {
 	// Output:
 	// Order created successfully
 	// received.testkit.requisition_bypassed
-	// labhealth.OrderPatientDetails{redacted}
+	// {redacted}
 }
 
 // Invalid requests are not sent. The error lists every invalid field.

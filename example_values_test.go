@@ -110,9 +110,9 @@ func ExamplePatientDetailsWithValidation() {
 	}}))
 	logger.Info("imported", "patient", ada)
 	// Output:
-	// labhealth.PatientDetailsWithValidation{redacted}
-	// labhealth.PatientDetailsWithValidation{redacted}
-	// level=INFO msg=imported patient=labhealth.PatientDetailsWithValidation{redacted}
+	// {redacted}
+	// {redacted}
+	// level=INFO msg=imported patient={redacted}
 }
 
 // A Date has neither a time nor a zone, and is comparable.

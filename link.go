@@ -43,8 +43,6 @@ func (b *CreateLinkTokenBody) validate(v *validator) {
 
 // LinkToken lets a user connect a provider. Anyone who has it can connect one to the same user.
 type LinkToken struct {
-	Redacted
-
 	LinkToken  Secret `json:"link_token"`   // the token itself, for a program that shows its own pages
 	LinkWebURL Secret `json:"link_web_url"` // URL of the service's page, with the token in it
 
@@ -60,8 +58,6 @@ func (t *LinkToken) verify() error {
 
 // LinkSource is a provider to which a user can be sent: the response of [LinkService.OAuth].
 type LinkSource struct {
-	Redacted
-
 	ID          int64   `json:"id"`             // the service's number of the provider
 	Name        string  `json:"name"`           // display name
 	Slug        string  `json:"slug"`           // stable identifier; see [Provider]
@@ -93,8 +89,6 @@ func (s *LinkSource) verify() error {
 // LinkProvider is a provider that a user can choose: an element of the response of
 // [LinkService.Providers].
 type LinkProvider struct {
-	Redacted
-
 	ID          int64  `json:"id"`          // the service's number of the provider
 	Name        string `json:"name"`        // display name
 	Slug        string `json:"slug"`        // stable identifier; see [Provider]

@@ -22,8 +22,6 @@ type CustomCredentialsService struct{ core *core }
 
 // TeamCustomCredentials are a team's own credentials for a provider.
 type TeamCustomCredentials struct {
-	Redacted
-
 	ID        uuid.UUID `json:"id"`                 // ID of the credentials
 	TeamID    uuid.UUID `json:"team_id"`            // ID of the team
 	Source    Provider  `json:"source"`             // a provider, or the slug of a lab
@@ -46,8 +44,6 @@ type TeamCustomCredentials struct {
 // CustomCredentialsDetails holds the fields of custom credentials that only some providers have.
 // The other fields are nil or empty.
 type CustomCredentialsDetails struct {
-	Redacted
-
 	// Fitbit is required for fitbit.
 	Fitbit *FitbitCredentials `json:"fitbit,omitzero"`
 
@@ -151,8 +147,6 @@ func (v *validator) requiredPointer(name string, s *string) {
 
 // FitbitCredentials is the part of [CustomCredentialsDetails] for fitbit.
 type FitbitCredentials struct {
-	Redacted
-
 	// IsHREnabled reports whether heart rate data is read. The default is false.
 	IsHREnabled        *bool  `json:"is_hr_enabled,omitzero" default:"false"`
 	WorkoutVerifyToken Secret `json:"workout_verify_token"` // verifies the endpoint of workouts
@@ -172,8 +166,6 @@ func (c *FitbitCredentials) validate(v *validator) {
 
 // GetLabsCredentials is the part of [CustomCredentialsDetails] for getlabs.
 type GetLabsCredentials struct {
-	Redacted
-
 	WebhookSecretKey   Secret `json:"webhook_secret_key"`   // signs the events of the provider
 	WebhookSecretToken Secret `json:"webhook_secret_token"` // authenticates them
 
@@ -202,8 +194,6 @@ type LabCorpCredentials struct {
 // PhlebFindersCredentials is the part of [CustomCredentialsDetails] for phlebfinders. Its IDs are
 // those of the provider.
 type PhlebFindersCredentials struct {
-	Redacted
-
 	AccountID    string `json:"account_id"`    // ID of the account
 	AccountName  string `json:"account_name"`  // name of the account
 	TeamID       string `json:"team_id"`       // ID of the team
@@ -242,8 +232,6 @@ func (p ListTeamCustomCredentialsParams) query() queryValues {
 // TeamCustomCredentialsPage is one page of custom credentials: the response of
 // [CustomCredentialsService.List].
 type TeamCustomCredentialsPage struct {
-	Redacted
-
 	// Credentials holds the credentials of the page.
 	Credentials []TeamCustomCredentials `json:"credentials" jsonread:"own"`
 	// NextCursor is the cursor of the next page, nil on the last page.

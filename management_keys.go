@@ -77,8 +77,6 @@ const (
 // ManagementKeyCreator is the creator of a management key. Its fields other than Type depend on the
 // type.
 type ManagementKeyCreator struct {
-	Redacted
-
 	Type ManagementKeyCreatorType `json:"type"` // kind of creator
 	// ID is the ID of the member of the organisation, nil if the creator is none, or for a removed
 	// member whose ID is not kept.
@@ -108,8 +106,6 @@ func (p ListManagementKeysParams) query() queryValues {
 
 // ManagementKeyPage is one page of management keys: the response of [ManagementKeysService.List].
 type ManagementKeyPage struct {
-	Redacted
-
 	Data       []ManagementKey `json:"data" jsonread:"own"` // the keys of the page
 	NextCursor *string         `json:"next_cursor"`         // nil on the last page
 

@@ -37,8 +37,6 @@ const (
 
 // ETLPipeline configures the destinations that the events of a team are pushed to.
 type ETLPipeline struct {
-	Redacted
-
 	TeamID uuid.UUID `json:"team_id"` // ID of the team
 	// Preferences selects the destinations that are in use.
 	Preferences EventDestinationPreferences `json:"preferences"`
@@ -78,8 +76,6 @@ type CloudPubSub struct {
 
 // RabbitMQ is an exchange of a RabbitMQ server.
 type RabbitMQ struct {
-	Redacted
-
 	URI      Secret `json:"uri"`      // URI of the server, with user and password
 	Exchange string `json:"exchange"` // name of the exchange; the routing key is the event type
 
@@ -109,8 +105,6 @@ const (
 // AzureAMQP routes events to Azure event hubs and blob storage containers. The first matcher that
 // matches the type of an event selects its destination: see [ETLPipeline.EventHubDestination].
 type AzureAMQP struct {
-	Redacted
-
 	// ConnectionString grants access to the event hubs.
 	ConnectionString Secret `json:"connection_string"`
 	// DefaultEventHub receives the events that no matcher matches.
@@ -126,8 +120,6 @@ type AzureAMQP struct {
 // EventHubMatcher routes matching event types to an event hub or a blob storage container. A type
 // matches if it matches the prefix or the regular expression.
 type EventHubMatcher struct {
-	Redacted
-
 	// EventTypePrefix matches event types that start with it, nil for none.
 	EventTypePrefix *string `json:"event_type_prefix,omitzero"`
 	// EventTypeRegex matches event types that contain a match of the regular expression, nil for
@@ -143,8 +135,6 @@ type EventHubMatcher struct {
 
 // BlobStorage is a blob storage container that events are written to.
 type BlobStorage struct {
-	Redacted
-
 	ConnectionString Secret `json:"connection_string"` // grants access to the storage
 	ContainerName    string `json:"container_name"`    // name of the container
 
@@ -170,8 +160,6 @@ func (p ListETLPipelinesParams) query() queryValues { return teamQuery(p.TeamID,
 
 // ETLPipelinePage is one page of pipelines: the response of [PipelinesService.List].
 type ETLPipelinePage struct {
-	Redacted
-
 	Pipelines  []ETLPipeline `json:"pipelines" jsonread:"own"` // the pipelines of the page
 	NextCursor *string       `json:"next_cursor,omitzero"`     // nil on the last page
 

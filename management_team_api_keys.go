@@ -47,8 +47,6 @@ func (p ListTeamAPIKeysParams) query() queryValues { return teamQuery(p.TeamID, 
 
 // TeamAPIKeyPage is one page of team API keys: the response of [TeamAPIKeysService.List].
 type TeamAPIKeyPage struct {
-	Redacted
-
 	APIKeys    []TeamAPIKey `json:"api_keys" jsonread:"own"` // the keys of the page
 	NextCursor *string      `json:"next_cursor,omitzero"`    // nil on the last page
 

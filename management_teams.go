@@ -309,8 +309,6 @@ func (b *createAccessTokenBody) validate(v *validator) {
 // AccessToken is a short-lived token for the team API, sent in the Authorization header as a bearer
 // token. [TeamsService.Credentials] passes such tokens to a [Client].
 type AccessToken struct {
-	Redacted
-
 	AccessToken Secret `json:"access_token"` // the token itself
 	// ExpiresIn is the lifetime of the token in seconds, usually ten minutes. The unit is an
 	// inference.

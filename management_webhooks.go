@@ -26,8 +26,6 @@ type WebhooksService struct{ core *core }
 
 // Webhook is an endpoint that the service posts the events of a team to.
 type Webhook struct {
-	Redacted
-
 	ID          string    `json:"id"`                   // ID of the webhook, any string
 	URL         string    `json:"url"`                  // URL of the endpoint
 	CreatedAt   time.Time `json:"created_at"`           // creation time
@@ -71,8 +69,6 @@ func (p ListWebhooksParams) query() queryValues {
 
 // WebhookPage is one page of webhooks: the response of [WebhooksService.List].
 type WebhookPage struct {
-	Redacted
-
 	Data       []Webhook `json:"data" jsonread:"own"` // the webhooks of the page
 	NextCursor *string   `json:"next_cursor"`         // nil on the last page
 
@@ -122,8 +118,6 @@ type UpdateWebhookBody struct {
 // WebhookHeaders is the set of headers that every delivery of a webhook carries in addition to the
 // usual ones.
 type WebhookHeaders struct {
-	Redacted
-
 	// Headers holds the values by name. Values of sensitive headers may be hidden.
 	Headers map[string]Secret `json:"headers"`
 	// Sensitive lists the names of the headers whose values are hidden.
@@ -139,8 +133,6 @@ type replaceWebhookHeadersBody struct {
 
 // WebhookSecret is the signing secret of a webhook.
 type WebhookSecret struct {
-	Redacted
-
 	// Key is "whsec_" followed by base64, the format that webhooks.NewVerifier takes.
 	Key Secret `json:"key"`
 

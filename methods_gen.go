@@ -4,2318 +4,471 @@ package labhealth
 
 import (
 	"fmt"
-	"log/slog"
 
 	"github.com/labhealth/labhealth-go/internal/jsonread"
 	"github.com/labhealth/labhealth-go/internal/redact"
 )
 
-// UnmarshalJSON implements [encoding/json.Unmarshaler]. See [RawObject].
 func (v *APIKey) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+func (v APIKey) MarshalJSON() ([]byte, error)  { return jsonread.Marshal(v) }
 
-// MarshalJSON implements [encoding/json.Marshaler]. See [RawObject].
-func (v APIKey) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
-
-// UnmarshalJSON implements [encoding/json.Unmarshaler]. See [RawObject].
 func (v *AccessToken) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+func (v AccessToken) MarshalJSON() ([]byte, error)  { return jsonread.Marshal(v) }
 
-// MarshalJSON implements [encoding/json.Marshaler]. See [RawObject].
-func (v AccessToken) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
-
-// UnmarshalJSON implements [encoding/json.Unmarshaler]. See [RawObject].
 func (v *Address) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+func (v Address) MarshalJSON() ([]byte, error)  { return jsonread.Marshal(v) }
 
-// MarshalJSON implements [encoding/json.Marshaler]. See [RawObject].
-func (v Address) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
-
-// UnmarshalJSON implements [encoding/json.Unmarshaler]. See [RawObject].
 func (v *AoE) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+func (v AoE) MarshalJSON() ([]byte, error)  { return jsonread.Marshal(v) }
 
-// MarshalJSON implements [encoding/json.Marshaler]. See [RawObject].
-func (v AoE) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
-
-// UnmarshalJSON implements [encoding/json.Unmarshaler]. See [RawObject].
 func (v *AoEAnswerOption) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+func (v AoEAnswerOption) MarshalJSON() ([]byte, error)  { return jsonread.Marshal(v) }
 
-// MarshalJSON implements [encoding/json.Marshaler]. See [RawObject].
-func (v AoEAnswerOption) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
-
-// UnmarshalJSON implements [encoding/json.Unmarshaler]. See [RawObject].
 func (v *AoEQuestion) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+func (v AoEQuestion) MarshalJSON() ([]byte, error)  { return jsonread.Marshal(v) }
 
-// MarshalJSON implements [encoding/json.Marshaler]. See [RawObject].
-func (v AoEQuestion) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
-
-// UnmarshalJSON implements [encoding/json.Unmarshaler]. See [RawObject].
 func (v *Appointment) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+func (v Appointment) MarshalJSON() ([]byte, error)  { return jsonread.Marshal(v) }
 
-// MarshalJSON implements [encoding/json.Marshaler]. See [RawObject].
-func (v Appointment) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
-
-// UnmarshalJSON implements [encoding/json.Unmarshaler]. See [RawObject].
 func (v *AppointmentAvailability) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+func (v AppointmentAvailability) MarshalJSON() ([]byte, error)  { return jsonread.Marshal(v) }
 
-// MarshalJSON implements [encoding/json.Marshaler]. See [RawObject].
-func (v AppointmentAvailability) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
-
-// UnmarshalJSON implements [encoding/json.Unmarshaler]. See [RawObject].
 func (v *AppointmentCancellationReason) UnmarshalJSON(b []byte) error {
 	return jsonread.Unmarshal(b, v)
 }
-
-// MarshalJSON implements [encoding/json.Marshaler]. See [RawObject].
 func (v AppointmentCancellationReason) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
 
-// UnmarshalJSON implements [encoding/json.Unmarshaler]. See [RawObject].
 func (v *AppointmentEvent) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+func (v AppointmentEvent) MarshalJSON() ([]byte, error)  { return jsonread.Marshal(v) }
 
-// MarshalJSON implements [encoding/json.Marshaler]. See [RawObject].
-func (v AppointmentEvent) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
-
-// UnmarshalJSON implements [encoding/json.Unmarshaler]. See [RawObject].
 func (v *AppointmentLocation) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+func (v AppointmentLocation) MarshalJSON() ([]byte, error)  { return jsonread.Marshal(v) }
 
-// MarshalJSON implements [encoding/json.Marshaler]. See [RawObject].
-func (v AppointmentLocation) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
-
-// UnmarshalJSON implements [encoding/json.Unmarshaler]. See [RawObject].
 func (v *AreaInfo) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+func (v AreaInfo) MarshalJSON() ([]byte, error)  { return jsonread.Marshal(v) }
 
-// MarshalJSON implements [encoding/json.Marshaler]. See [RawObject].
-func (v AreaInfo) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
-
-// UnmarshalJSON implements [encoding/json.Unmarshaler]. See [RawObject].
 func (v *AtHomePhlebotomyOrder) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+func (v AtHomePhlebotomyOrder) MarshalJSON() ([]byte, error)  { return jsonread.Marshal(v) }
 
-// MarshalJSON implements [encoding/json.Marshaler]. See [RawObject].
-func (v AtHomePhlebotomyOrder) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
-
-// UnmarshalJSON implements [encoding/json.Unmarshaler]. See [RawObject].
 func (v *AzureAMQP) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+func (v AzureAMQP) MarshalJSON() ([]byte, error)  { return jsonread.Marshal(v) }
 
-// MarshalJSON implements [encoding/json.Marshaler]. See [RawObject].
-func (v AzureAMQP) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
-
-// UnmarshalJSON implements [encoding/json.Unmarshaler]. See [RawObject].
 func (v *BatchDeletion) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+func (v BatchDeletion) MarshalJSON() ([]byte, error)  { return jsonread.Marshal(v) }
 
-// MarshalJSON implements [encoding/json.Marshaler]. See [RawObject].
-func (v BatchDeletion) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
-
-// UnmarshalJSON implements [encoding/json.Unmarshaler]. See [RawObject].
 func (v *BlobStorage) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+func (v BlobStorage) MarshalJSON() ([]byte, error)  { return jsonread.Marshal(v) }
 
-// MarshalJSON implements [encoding/json.Marshaler]. See [RawObject].
-func (v BlobStorage) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
-
-// UnmarshalJSON implements [encoding/json.Unmarshaler]. See [RawObject].
 func (v *BrandInformation) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+func (v BrandInformation) MarshalJSON() ([]byte, error)  { return jsonread.Marshal(v) }
 
-// MarshalJSON implements [encoding/json.Marshaler]. See [RawObject].
-func (v BrandInformation) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
-
-// UnmarshalJSON implements [encoding/json.Unmarshaler]. See [RawObject].
 func (v *ClinicalInformation) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+func (v ClinicalInformation) MarshalJSON() ([]byte, error)  { return jsonread.Marshal(v) }
 
-// MarshalJSON implements [encoding/json.Marshaler]. See [RawObject].
-func (v ClinicalInformation) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
-
-// UnmarshalJSON implements [encoding/json.Unmarshaler]. See [RawObject].
 func (v *CloudPubSub) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+func (v CloudPubSub) MarshalJSON() ([]byte, error)  { return jsonread.Marshal(v) }
 
-// MarshalJSON implements [encoding/json.Marshaler]. See [RawObject].
-func (v CloudPubSub) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
-
-// UnmarshalJSON implements [encoding/json.Unmarshaler]. See [RawObject].
 func (v *CommunicationSettings) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+func (v CommunicationSettings) MarshalJSON() ([]byte, error)  { return jsonread.Marshal(v) }
 
-// MarshalJSON implements [encoding/json.Marshaler]. See [RawObject].
-func (v CommunicationSettings) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
-
-// UnmarshalJSON implements [encoding/json.Unmarshaler]. See [RawObject].
 func (v *ConnectedProvider) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+func (v ConnectedProvider) MarshalJSON() ([]byte, error)  { return jsonread.Marshal(v) }
 
-// MarshalJSON implements [encoding/json.Marshaler]. See [RawObject].
-func (v ConnectedProvider) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
-
-// UnmarshalJSON implements [encoding/json.Unmarshaler]. See [RawObject].
 func (v *ConnectedSource) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+func (v ConnectedSource) MarshalJSON() ([]byte, error)  { return jsonread.Marshal(v) }
 
-// MarshalJSON implements [encoding/json.Marshaler]. See [RawObject].
-func (v ConnectedSource) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
-
-// UnmarshalJSON implements [encoding/json.Unmarshaler]. See [RawObject].
 func (v *ConnectionErrorDetails) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+func (v ConnectionErrorDetails) MarshalJSON() ([]byte, error)  { return jsonread.Marshal(v) }
 
-// MarshalJSON implements [encoding/json.Marshaler]. See [RawObject].
-func (v ConnectionErrorDetails) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
-
-// UnmarshalJSON implements [encoding/json.Unmarshaler]. See [RawObject].
 func (v *CustomCredentialsDetails) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+func (v CustomCredentialsDetails) MarshalJSON() ([]byte, error)  { return jsonread.Marshal(v) }
 
-// MarshalJSON implements [encoding/json.Marshaler]. See [RawObject].
-func (v CustomCredentialsDetails) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
-
-// UnmarshalJSON implements [encoding/json.Unmarshaler]. See [RawObject].
 func (v *DaySlots) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+func (v DaySlots) MarshalJSON() ([]byte, error)  { return jsonread.Marshal(v) }
 
-// MarshalJSON implements [encoding/json.Marshaler]. See [RawObject].
-func (v DaySlots) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
-
-// UnmarshalJSON implements [encoding/json.Unmarshaler]. See [RawObject].
 func (v *DemoConnection) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+func (v DemoConnection) MarshalJSON() ([]byte, error)  { return jsonread.Marshal(v) }
 
-// MarshalJSON implements [encoding/json.Marshaler]. See [RawObject].
-func (v DemoConnection) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
-
-// UnmarshalJSON implements [encoding/json.Unmarshaler]. See [RawObject].
 func (v *Device) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+func (v Device) MarshalJSON() ([]byte, error)  { return jsonread.Marshal(v) }
 
-// MarshalJSON implements [encoding/json.Marshaler]. See [RawObject].
-func (v Device) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
-
-// UnmarshalJSON implements [encoding/json.Unmarshaler]. See [RawObject].
 func (v *ETLPipeline) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+func (v ETLPipeline) MarshalJSON() ([]byte, error)  { return jsonread.Marshal(v) }
 
-// MarshalJSON implements [encoding/json.Marshaler]. See [RawObject].
-func (v ETLPipeline) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
-
-// UnmarshalJSON implements [encoding/json.Unmarshaler]. See [RawObject].
 func (v *ETLPipelinePage) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+func (v ETLPipelinePage) MarshalJSON() ([]byte, error)  { return jsonread.Marshal(v) }
 
-// MarshalJSON implements [encoding/json.Marshaler]. See [RawObject].
-func (v ETLPipelinePage) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
-
-// UnmarshalJSON implements [encoding/json.Unmarshaler]. See [RawObject].
 func (v *EventDestinationPreferences) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+func (v EventDestinationPreferences) MarshalJSON() ([]byte, error)  { return jsonread.Marshal(v) }
 
-// MarshalJSON implements [encoding/json.Marshaler]. See [RawObject].
-func (v EventDestinationPreferences) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
-
-// UnmarshalJSON implements [encoding/json.Unmarshaler]. See [RawObject].
 func (v *EventHubMatcher) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+func (v EventHubMatcher) MarshalJSON() ([]byte, error)  { return jsonread.Marshal(v) }
 
-// MarshalJSON implements [encoding/json.Marshaler]. See [RawObject].
-func (v EventHubMatcher) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
-
-// UnmarshalJSON implements [encoding/json.Unmarshaler]. See [RawObject].
 func (v *ExpectedResult) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+func (v ExpectedResult) MarshalJSON() ([]byte, error)  { return jsonread.Marshal(v) }
 
-// MarshalJSON implements [encoding/json.Marshaler]. See [RawObject].
-func (v ExpectedResult) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
-
-// UnmarshalJSON implements [encoding/json.Unmarshaler]. See [RawObject].
 func (v *FallbackBirthDate) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+func (v FallbackBirthDate) MarshalJSON() ([]byte, error)  { return jsonread.Marshal(v) }
 
-// MarshalJSON implements [encoding/json.Marshaler]. See [RawObject].
-func (v FallbackBirthDate) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
-
-// UnmarshalJSON implements [encoding/json.Unmarshaler]. See [RawObject].
 func (v *FallbackTimeZone) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+func (v FallbackTimeZone) MarshalJSON() ([]byte, error)  { return jsonread.Marshal(v) }
 
-// MarshalJSON implements [encoding/json.Marshaler]. See [RawObject].
-func (v FallbackTimeZone) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
-
-// UnmarshalJSON implements [encoding/json.Unmarshaler]. See [RawObject].
 func (v *FitbitCredentials) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+func (v FitbitCredentials) MarshalJSON() ([]byte, error)  { return jsonread.Marshal(v) }
 
-// MarshalJSON implements [encoding/json.Marshaler]. See [RawObject].
-func (v FitbitCredentials) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
-
-// UnmarshalJSON implements [encoding/json.Unmarshaler]. See [RawObject].
 func (v *GetLabsCredentials) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+func (v GetLabsCredentials) MarshalJSON() ([]byte, error)  { return jsonread.Marshal(v) }
 
-// MarshalJSON implements [encoding/json.Marshaler]. See [RawObject].
-func (v GetLabsCredentials) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
-
-// UnmarshalJSON implements [encoding/json.Unmarshaler]. See [RawObject].
 func (v *GuarantorDetails) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+func (v GuarantorDetails) MarshalJSON() ([]byte, error)  { return jsonread.Marshal(v) }
 
-// MarshalJSON implements [encoding/json.Marshaler]. See [RawObject].
-func (v GuarantorDetails) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
-
-// UnmarshalJSON implements [encoding/json.Unmarshaler]. See [RawObject].
 func (v *HistoricalDaysToPull) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+func (v HistoricalDaysToPull) MarshalJSON() ([]byte, error)  { return jsonread.Marshal(v) }
 
-// MarshalJSON implements [encoding/json.Marshaler]. See [RawObject].
-func (v HistoricalDaysToPull) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
-
-// UnmarshalJSON implements [encoding/json.Unmarshaler]. See [RawObject].
 func (v *HistoricalPull) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+func (v HistoricalPull) MarshalJSON() ([]byte, error)  { return jsonread.Marshal(v) }
 
-// MarshalJSON implements [encoding/json.Marshaler]. See [RawObject].
-func (v HistoricalPull) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
-
-// UnmarshalJSON implements [encoding/json.Unmarshaler]. See [RawObject].
 func (v *HistoricalPullPage) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+func (v HistoricalPullPage) MarshalJSON() ([]byte, error)  { return jsonread.Marshal(v) }
 
-// MarshalJSON implements [encoding/json.Marshaler]. See [RawObject].
-func (v HistoricalPullPage) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
-
-// UnmarshalJSON implements [encoding/json.Unmarshaler]. See [RawObject].
 func (v *HistoricalPullTimeline) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+func (v HistoricalPullTimeline) MarshalJSON() ([]byte, error)  { return jsonread.Marshal(v) }
 
-// MarshalJSON implements [encoding/json.Marshaler]. See [RawObject].
-func (v HistoricalPullTimeline) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
-
-// UnmarshalJSON implements [encoding/json.Unmarshaler]. See [RawObject].
 func (v *LOINC) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+func (v LOINC) MarshalJSON() ([]byte, error)  { return jsonread.Marshal(v) }
 
-// MarshalJSON implements [encoding/json.Marshaler]. See [RawObject].
-func (v LOINC) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
-
-// UnmarshalJSON implements [encoding/json.Unmarshaler]. See [RawObject].
 func (v *Lab) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+func (v Lab) MarshalJSON() ([]byte, error)  { return jsonread.Marshal(v) }
 
-// MarshalJSON implements [encoding/json.Marshaler]. See [RawObject].
-func (v Lab) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
-
-// UnmarshalJSON implements [encoding/json.Unmarshaler]. See [RawObject].
 func (v *LabAccount) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+func (v LabAccount) MarshalJSON() ([]byte, error)  { return jsonread.Marshal(v) }
 
-// MarshalJSON implements [encoding/json.Marshaler]. See [RawObject].
-func (v LabAccount) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
-
-// UnmarshalJSON implements [encoding/json.Unmarshaler]. See [RawObject].
 func (v *LabAccountResponse) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+func (v LabAccountResponse) MarshalJSON() ([]byte, error)  { return jsonread.Marshal(v) }
 
-// MarshalJSON implements [encoding/json.Marshaler]. See [RawObject].
-func (v LabAccountResponse) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
-
-// UnmarshalJSON implements [encoding/json.Unmarshaler]. See [RawObject].
 func (v *LabCorpCredentials) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+func (v LabCorpCredentials) MarshalJSON() ([]byte, error)  { return jsonread.Marshal(v) }
 
-// MarshalJSON implements [encoding/json.Marshaler]. See [RawObject].
-func (v LabCorpCredentials) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
-
-// UnmarshalJSON implements [encoding/json.Unmarshaler]. See [RawObject].
 func (v *LabLocation) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+func (v LabLocation) MarshalJSON() ([]byte, error)  { return jsonread.Marshal(v) }
 
-// MarshalJSON implements [encoding/json.Marshaler]. See [RawObject].
-func (v LabLocation) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
-
-// UnmarshalJSON implements [encoding/json.Unmarshaler]. See [RawObject].
 func (v *LabLocationMetadata) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+func (v LabLocationMetadata) MarshalJSON() ([]byte, error)  { return jsonread.Marshal(v) }
 
-// MarshalJSON implements [encoding/json.Marshaler]. See [RawObject].
-func (v LabLocationMetadata) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
-
-// UnmarshalJSON implements [encoding/json.Unmarshaler]. See [RawObject].
 func (v *LabTest) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+func (v LabTest) MarshalJSON() ([]byte, error)  { return jsonread.Marshal(v) }
 
-// MarshalJSON implements [encoding/json.Marshaler]. See [RawObject].
-func (v LabTest) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
-
-// UnmarshalJSON implements [encoding/json.Unmarshaler]. See [RawObject].
 func (v *LabTestPage) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+func (v LabTestPage) MarshalJSON() ([]byte, error)  { return jsonread.Marshal(v) }
 
-// MarshalJSON implements [encoding/json.Marshaler]. See [RawObject].
-func (v LabTestPage) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
-
-// UnmarshalJSON implements [encoding/json.Unmarshaler]. See [RawObject].
 func (v *LabTestPanelPricing) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+func (v LabTestPanelPricing) MarshalJSON() ([]byte, error)  { return jsonread.Marshal(v) }
 
-// MarshalJSON implements [encoding/json.Marshaler]. See [RawObject].
-func (v LabTestPanelPricing) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
-
-// UnmarshalJSON implements [encoding/json.Unmarshaler]. See [RawObject].
 func (v *LabTestPricing) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+func (v LabTestPricing) MarshalJSON() ([]byte, error)  { return jsonread.Marshal(v) }
 
-// MarshalJSON implements [encoding/json.Marshaler]. See [RawObject].
-func (v LabTestPricing) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
-
-// UnmarshalJSON implements [encoding/json.Unmarshaler]. See [RawObject].
 func (v *LastAttempt) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+func (v LastAttempt) MarshalJSON() ([]byte, error)  { return jsonread.Marshal(v) }
 
-// MarshalJSON implements [encoding/json.Marshaler]. See [RawObject].
-func (v LastAttempt) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
-
-// UnmarshalJSON implements [encoding/json.Unmarshaler]. See [RawObject].
 func (v *LibreConfig) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+func (v LibreConfig) MarshalJSON() ([]byte, error)  { return jsonread.Marshal(v) }
 
-// MarshalJSON implements [encoding/json.Marshaler]. See [RawObject].
-func (v LibreConfig) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
-
-// UnmarshalJSON implements [encoding/json.Unmarshaler]. See [RawObject].
 func (v *LinkProvider) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+func (v LinkProvider) MarshalJSON() ([]byte, error)  { return jsonread.Marshal(v) }
 
-// MarshalJSON implements [encoding/json.Marshaler]. See [RawObject].
-func (v LinkProvider) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
-
-// UnmarshalJSON implements [encoding/json.Unmarshaler]. See [RawObject].
 func (v *LinkSource) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+func (v LinkSource) MarshalJSON() ([]byte, error)  { return jsonread.Marshal(v) }
 
-// MarshalJSON implements [encoding/json.Marshaler]. See [RawObject].
-func (v LinkSource) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
-
-// UnmarshalJSON implements [encoding/json.Unmarshaler]. See [RawObject].
 func (v *LinkToken) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+func (v LinkToken) MarshalJSON() ([]byte, error)  { return jsonread.Marshal(v) }
 
-// MarshalJSON implements [encoding/json.Marshaler]. See [RawObject].
-func (v LinkToken) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
-
-// UnmarshalJSON implements [encoding/json.Unmarshaler]. See [RawObject].
 func (v *LngLat) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+func (v LngLat) MarshalJSON() ([]byte, error)  { return jsonread.Marshal(v) }
 
-// MarshalJSON implements [encoding/json.Marshaler]. See [RawObject].
-func (v LngLat) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
-
-// UnmarshalJSON implements [encoding/json.Unmarshaler]. See [RawObject].
 func (v *ManagementKey) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+func (v ManagementKey) MarshalJSON() ([]byte, error)  { return jsonread.Marshal(v) }
 
-// MarshalJSON implements [encoding/json.Marshaler]. See [RawObject].
-func (v ManagementKey) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
-
-// UnmarshalJSON implements [encoding/json.Unmarshaler]. See [RawObject].
 func (v *ManagementKeyCreator) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+func (v ManagementKeyCreator) MarshalJSON() ([]byte, error)  { return jsonread.Marshal(v) }
 
-// MarshalJSON implements [encoding/json.Marshaler]. See [RawObject].
-func (v ManagementKeyCreator) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
-
-// UnmarshalJSON implements [encoding/json.Unmarshaler]. See [RawObject].
 func (v *ManagementKeyPage) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+func (v ManagementKeyPage) MarshalJSON() ([]byte, error)  { return jsonread.Marshal(v) }
 
-// MarshalJSON implements [encoding/json.Marshaler]. See [RawObject].
-func (v ManagementKeyPage) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
-
-// UnmarshalJSON implements [encoding/json.Unmarshaler]. See [RawObject].
 func (v *Marker) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+func (v Marker) MarshalJSON() ([]byte, error)  { return jsonread.Marshal(v) }
 
-// MarshalJSON implements [encoding/json.Marshaler]. See [RawObject].
-func (v Marker) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
-
-// UnmarshalJSON implements [encoding/json.Unmarshaler]. See [RawObject].
 func (v *MarkerPage) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+func (v MarkerPage) MarshalJSON() ([]byte, error)  { return jsonread.Marshal(v) }
 
-// MarshalJSON implements [encoding/json.Marshaler]. See [RawObject].
-func (v MarkerPage) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
-
-// UnmarshalJSON implements [encoding/json.Unmarshaler]. See [RawObject].
 func (v *MarkerPricing) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+func (v MarkerPricing) MarshalJSON() ([]byte, error)  { return jsonread.Marshal(v) }
 
-// MarshalJSON implements [encoding/json.Marshaler]. See [RawObject].
-func (v MarkerPricing) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
-
-// UnmarshalJSON implements [encoding/json.Unmarshaler]. See [RawObject].
 func (v *MissingResult) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+func (v MissingResult) MarshalJSON() ([]byte, error)  { return jsonread.Marshal(v) }
 
-// MarshalJSON implements [encoding/json.Marshaler]. See [RawObject].
-func (v MissingResult) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
-
-// UnmarshalJSON implements [encoding/json.Unmarshaler]. See [RawObject].
 func (v *OnSiteCollectionOrder) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+func (v OnSiteCollectionOrder) MarshalJSON() ([]byte, error)  { return jsonread.Marshal(v) }
 
-// MarshalJSON implements [encoding/json.Marshaler]. See [RawObject].
-func (v OnSiteCollectionOrder) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
-
-// UnmarshalJSON implements [encoding/json.Unmarshaler]. See [RawObject].
 func (v *Order) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+func (v Order) MarshalJSON() ([]byte, error)  { return jsonread.Marshal(v) }
 
-// MarshalJSON implements [encoding/json.Marshaler]. See [RawObject].
-func (v Order) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
-
-// UnmarshalJSON implements [encoding/json.Unmarshaler]. See [RawObject].
 func (v *OrderDetails) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+func (v OrderDetails) MarshalJSON() ([]byte, error)  { return jsonread.Marshal(v) }
 
-// MarshalJSON implements [encoding/json.Marshaler]. See [RawObject].
-func (v OrderDetails) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
-
-// UnmarshalJSON implements [encoding/json.Unmarshaler]. See [RawObject].
 func (v *OrderEvent) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+func (v OrderEvent) MarshalJSON() ([]byte, error)  { return jsonread.Marshal(v) }
 
-// MarshalJSON implements [encoding/json.Marshaler]. See [RawObject].
-func (v OrderEvent) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
-
-// UnmarshalJSON implements [encoding/json.Unmarshaler]. See [RawObject].
 func (v *OrderInTransaction) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+func (v OrderInTransaction) MarshalJSON() ([]byte, error)  { return jsonread.Marshal(v) }
 
-// MarshalJSON implements [encoding/json.Marshaler]. See [RawObject].
-func (v OrderInTransaction) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
-
-// UnmarshalJSON implements [encoding/json.Unmarshaler]. See [RawObject].
 func (v *OrderPage) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+func (v OrderPage) MarshalJSON() ([]byte, error)  { return jsonread.Marshal(v) }
 
-// MarshalJSON implements [encoding/json.Marshaler]. See [RawObject].
-func (v OrderPage) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
-
-// UnmarshalJSON implements [encoding/json.Unmarshaler]. See [RawObject].
 func (v *OrderPatientAddress) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+func (v OrderPatientAddress) MarshalJSON() ([]byte, error)  { return jsonread.Marshal(v) }
 
-// MarshalJSON implements [encoding/json.Marshaler]. See [RawObject].
-func (v OrderPatientAddress) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
-
-// UnmarshalJSON implements [encoding/json.Unmarshaler]. See [RawObject].
 func (v *OrderPatientDetails) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+func (v OrderPatientDetails) MarshalJSON() ([]byte, error)  { return jsonread.Marshal(v) }
 
-// MarshalJSON implements [encoding/json.Marshaler]. See [RawObject].
-func (v OrderPatientDetails) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
-
-// UnmarshalJSON implements [encoding/json.Unmarshaler]. See [RawObject].
 func (v *OrderPhysician) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+func (v OrderPhysician) MarshalJSON() ([]byte, error)  { return jsonread.Marshal(v) }
 
-// MarshalJSON implements [encoding/json.Marshaler]. See [RawObject].
-func (v OrderPhysician) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
-
-// UnmarshalJSON implements [encoding/json.Unmarshaler]. See [RawObject].
 func (v *OrderResults) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+func (v OrderResults) MarshalJSON() ([]byte, error)  { return jsonread.Marshal(v) }
 
-// MarshalJSON implements [encoding/json.Marshaler]. See [RawObject].
-func (v OrderResults) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
-
-// UnmarshalJSON implements [encoding/json.Unmarshaler]. See [RawObject].
 func (v *OrderSummary) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+func (v OrderSummary) MarshalJSON() ([]byte, error)  { return jsonread.Marshal(v) }
 
-// MarshalJSON implements [encoding/json.Marshaler]. See [RawObject].
-func (v OrderSummary) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
-
-// UnmarshalJSON implements [encoding/json.Unmarshaler]. See [RawObject].
 func (v *OrderTransaction) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+func (v OrderTransaction) MarshalJSON() ([]byte, error)  { return jsonread.Marshal(v) }
 
-// MarshalJSON implements [encoding/json.Marshaler]. See [RawObject].
-func (v OrderTransaction) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
-
-// UnmarshalJSON implements [encoding/json.Unmarshaler]. See [RawObject].
 func (v *OrderTransactionDetails) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+func (v OrderTransactionDetails) MarshalJSON() ([]byte, error)  { return jsonread.Marshal(v) }
 
-// MarshalJSON implements [encoding/json.Marshaler]. See [RawObject].
-func (v OrderTransactionDetails) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
-
-// UnmarshalJSON implements [encoding/json.Unmarshaler]. See [RawObject].
 func (v *Organisation) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+func (v Organisation) MarshalJSON() ([]byte, error)  { return jsonread.Marshal(v) }
 
-// MarshalJSON implements [encoding/json.Marshaler]. See [RawObject].
-func (v Organisation) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
-
-// UnmarshalJSON implements [encoding/json.Unmarshaler]. See [RawObject].
 func (v *PSCAreaInfo) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+func (v PSCAreaInfo) MarshalJSON() ([]byte, error)  { return jsonread.Marshal(v) }
 
-// MarshalJSON implements [encoding/json.Marshaler]. See [RawObject].
-func (v PSCAreaInfo) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
-
-// UnmarshalJSON implements [encoding/json.Unmarshaler]. See [RawObject].
 func (v *PSCAreaInfoDetails) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+func (v PSCAreaInfoDetails) MarshalJSON() ([]byte, error)  { return jsonread.Marshal(v) }
 
-// MarshalJSON implements [encoding/json.Marshaler]. See [RawObject].
-func (v PSCAreaInfoDetails) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
-
-// UnmarshalJSON implements [encoding/json.Unmarshaler]. See [RawObject].
 func (v *PSCInfo) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+func (v PSCInfo) MarshalJSON() ([]byte, error)  { return jsonread.Marshal(v) }
 
-// MarshalJSON implements [encoding/json.Marshaler]. See [RawObject].
-func (v PSCInfo) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
-
-// UnmarshalJSON implements [encoding/json.Unmarshaler]. See [RawObject].
 func (v *PerformingLaboratory) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+func (v PerformingLaboratory) MarshalJSON() ([]byte, error)  { return jsonread.Marshal(v) }
 
-// MarshalJSON implements [encoding/json.Marshaler]. See [RawObject].
-func (v PerformingLaboratory) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
-
-// UnmarshalJSON implements [encoding/json.Unmarshaler]. See [RawObject].
 func (v *PhlebFindersCredentials) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+func (v PhlebFindersCredentials) MarshalJSON() ([]byte, error)  { return jsonread.Marshal(v) }
 
-// MarshalJSON implements [encoding/json.Marshaler]. See [RawObject].
-func (v PhlebFindersCredentials) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
-
-// UnmarshalJSON implements [encoding/json.Unmarshaler]. See [RawObject].
 func (v *PhlebotomyAreaInfo) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+func (v PhlebotomyAreaInfo) MarshalJSON() ([]byte, error)  { return jsonread.Marshal(v) }
 
-// MarshalJSON implements [encoding/json.Marshaler]. See [RawObject].
-func (v PhlebotomyAreaInfo) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
-
-// UnmarshalJSON implements [encoding/json.Unmarshaler]. See [RawObject].
 func (v *PhlebotomyProviderInfo) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+func (v PhlebotomyProviderInfo) MarshalJSON() ([]byte, error)  { return jsonread.Marshal(v) }
 
-// MarshalJSON implements [encoding/json.Marshaler]. See [RawObject].
-func (v PhlebotomyProviderInfo) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
-
-// UnmarshalJSON implements [encoding/json.Unmarshaler]. See [RawObject].
 func (v *PostOrderResponse) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+func (v PostOrderResponse) MarshalJSON() ([]byte, error)  { return jsonread.Marshal(v) }
 
-// MarshalJSON implements [encoding/json.Marshaler]. See [RawObject].
-func (v PostOrderResponse) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
-
-// UnmarshalJSON implements [encoding/json.Unmarshaler]. See [RawObject].
 func (v *PreparationStep) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+func (v PreparationStep) MarshalJSON() ([]byte, error)  { return jsonread.Marshal(v) }
 
-// MarshalJSON implements [encoding/json.Marshaler]. See [RawObject].
-func (v PreparationStep) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
-
-// UnmarshalJSON implements [encoding/json.Unmarshaler]. See [RawObject].
 func (v *Pricing) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+func (v Pricing) MarshalJSON() ([]byte, error)  { return jsonread.Marshal(v) }
 
-// MarshalJSON implements [encoding/json.Marshaler]. See [RawObject].
-func (v Pricing) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
-
-// UnmarshalJSON implements [encoding/json.Unmarshaler]. See [RawObject].
 func (v *PricingConditions) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+func (v PricingConditions) MarshalJSON() ([]byte, error)  { return jsonread.Marshal(v) }
 
-// MarshalJSON implements [encoding/json.Marshaler]. See [RawObject].
-func (v PricingConditions) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
-
-// UnmarshalJSON implements [encoding/json.Unmarshaler]. See [RawObject].
 func (v *PricingModifier) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+func (v PricingModifier) MarshalJSON() ([]byte, error)  { return jsonread.Marshal(v) }
 
-// MarshalJSON implements [encoding/json.Marshaler]. See [RawObject].
-func (v PricingModifier) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
-
-// UnmarshalJSON implements [encoding/json.Unmarshaler]. See [RawObject].
 func (v *PricingModifierRange) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+func (v PricingModifierRange) MarshalJSON() ([]byte, error)  { return jsonread.Marshal(v) }
 
-// MarshalJSON implements [encoding/json.Marshaler]. See [RawObject].
-func (v PricingModifierRange) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
-
-// UnmarshalJSON implements [encoding/json.Unmarshaler]. See [RawObject].
 func (v *PrometheusQueryData) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+func (v PrometheusQueryData) MarshalJSON() ([]byte, error)  { return jsonread.Marshal(v) }
 
-// MarshalJSON implements [encoding/json.Marshaler]. See [RawObject].
-func (v PrometheusQueryData) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
-
-// UnmarshalJSON implements [encoding/json.Unmarshaler]. See [RawObject].
 func (v *PrometheusQueryResponse) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+func (v PrometheusQueryResponse) MarshalJSON() ([]byte, error)  { return jsonread.Marshal(v) }
 
-// MarshalJSON implements [encoding/json.Marshaler]. See [RawObject].
-func (v PrometheusQueryResponse) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
-
-// UnmarshalJSON implements [encoding/json.Unmarshaler]. See [RawObject].
 func (v *PrometheusQueryResult) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+func (v PrometheusQueryResult) MarshalJSON() ([]byte, error)  { return jsonread.Marshal(v) }
 
-// MarshalJSON implements [encoding/json.Marshaler]. See [RawObject].
-func (v PrometheusQueryResult) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
-
-// UnmarshalJSON implements [encoding/json.Unmarshaler]. See [RawObject].
 func (v *ProviderDataPullPreferences) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+func (v ProviderDataPullPreferences) MarshalJSON() ([]byte, error)  { return jsonread.Marshal(v) }
 
-// MarshalJSON implements [encoding/json.Marshaler]. See [RawObject].
-func (v ProviderDataPullPreferences) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
-
-// UnmarshalJSON implements [encoding/json.Unmarshaler]. See [RawObject].
 func (v *ProviderDetails) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+func (v ProviderDetails) MarshalJSON() ([]byte, error)  { return jsonread.Marshal(v) }
 
-// MarshalJSON implements [encoding/json.Marshaler]. See [RawObject].
-func (v ProviderDetails) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
-
-// UnmarshalJSON implements [encoding/json.Unmarshaler]. See [RawObject].
 func (v *ProviderHistoricalPulls) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+func (v ProviderHistoricalPulls) MarshalJSON() ([]byte, error)  { return jsonread.Marshal(v) }
 
-// MarshalJSON implements [encoding/json.Marshaler]. See [RawObject].
-func (v ProviderHistoricalPulls) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
-
-// UnmarshalJSON implements [encoding/json.Unmarshaler]. See [RawObject].
 func (v *RabbitMQ) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+func (v RabbitMQ) MarshalJSON() ([]byte, error)  { return jsonread.Marshal(v) }
 
-// MarshalJSON implements [encoding/json.Marshaler]. See [RawObject].
-func (v RabbitMQ) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
-
-// UnmarshalJSON implements [encoding/json.Unmarshaler]. See [RawObject].
 func (v *ResendEventsResponse) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+func (v ResendEventsResponse) MarshalJSON() ([]byte, error)  { return jsonread.Marshal(v) }
 
-// MarshalJSON implements [encoding/json.Marshaler]. See [RawObject].
-func (v ResendEventsResponse) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
-
-// UnmarshalJSON implements [encoding/json.Unmarshaler]. See [RawObject].
 func (v *ResourceAvailability) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+func (v ResourceAvailability) MarshalJSON() ([]byte, error)  { return jsonread.Marshal(v) }
 
-// MarshalJSON implements [encoding/json.Marshaler]. See [RawObject].
-func (v ResourceAvailability) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
-
-// UnmarshalJSON implements [encoding/json.Unmarshaler]. See [RawObject].
 func (v *ResourceStatistics) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+func (v ResourceStatistics) MarshalJSON() ([]byte, error)  { return jsonread.Marshal(v) }
 
-// MarshalJSON implements [encoding/json.Marshaler]. See [RawObject].
-func (v ResourceStatistics) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
-
-// UnmarshalJSON implements [encoding/json.Unmarshaler]. See [RawObject].
 func (v *Result) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+func (v Result) MarshalJSON() ([]byte, error)  { return jsonread.Marshal(v) }
 
-// MarshalJSON implements [encoding/json.Marshaler]. See [RawObject].
-func (v Result) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
-
-// UnmarshalJSON implements [encoding/json.Unmarshaler]. See [RawObject].
 func (v *ResultsMetadata) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+func (v ResultsMetadata) MarshalJSON() ([]byte, error)  { return jsonread.Marshal(v) }
 
-// MarshalJSON implements [encoding/json.Marshaler]. See [RawObject].
-func (v ResultsMetadata) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
-
-// UnmarshalJSON implements [encoding/json.Unmarshaler]. See [RawObject].
 func (v *SampleData) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+func (v SampleData) MarshalJSON() ([]byte, error)  { return jsonread.Marshal(v) }
 
-// MarshalJSON implements [encoding/json.Marshaler]. See [RawObject].
-func (v SampleData) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
-
-// UnmarshalJSON implements [encoding/json.Unmarshaler]. See [RawObject].
 func (v *SamplePage) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+func (v SamplePage) MarshalJSON() ([]byte, error)  { return jsonread.Marshal(v) }
 
-// MarshalJSON implements [encoding/json.Marshaler]. See [RawObject].
-func (v SamplePage) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
-
-// UnmarshalJSON implements [encoding/json.Unmarshaler]. See [RawObject].
 func (v *ScopeRequirements) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+func (v ScopeRequirements) MarshalJSON() ([]byte, error)  { return jsonread.Marshal(v) }
 
-// MarshalJSON implements [encoding/json.Marshaler]. See [RawObject].
-func (v ScopeRequirements) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
-
-// UnmarshalJSON implements [encoding/json.Unmarshaler]. See [RawObject].
 func (v *ScopeRequirementsGrants) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+func (v ScopeRequirementsGrants) MarshalJSON() ([]byte, error)  { return jsonread.Marshal(v) }
 
-// MarshalJSON implements [encoding/json.Marshaler]. See [RawObject].
-func (v ScopeRequirementsGrants) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
-
-// UnmarshalJSON implements [encoding/json.Unmarshaler]. See [RawObject].
 func (v *Shipment) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+func (v Shipment) MarshalJSON() ([]byte, error)  { return jsonread.Marshal(v) }
 
-// MarshalJSON implements [encoding/json.Marshaler]. See [RawObject].
-func (v Shipment) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
-
-// UnmarshalJSON implements [encoding/json.Unmarshaler]. See [RawObject].
 func (v *ShippingAddress) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+func (v ShippingAddress) MarshalJSON() ([]byte, error)  { return jsonread.Marshal(v) }
 
-// MarshalJSON implements [encoding/json.Marshaler]. See [RawObject].
-func (v ShippingAddress) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
-
-// UnmarshalJSON implements [encoding/json.Unmarshaler]. See [RawObject].
 func (v *SleepStream) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+func (v SleepStream) MarshalJSON() ([]byte, error)  { return jsonread.Marshal(v) }
 
-// MarshalJSON implements [encoding/json.Marshaler]. See [RawObject].
-func (v SleepStream) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
-
-// UnmarshalJSON implements [encoding/json.Unmarshaler]. See [RawObject].
 func (v *SleepStreamSample) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+func (v SleepStreamSample) MarshalJSON() ([]byte, error)  { return jsonread.Marshal(v) }
 
-// MarshalJSON implements [encoding/json.Marshaler]. See [RawObject].
-func (v SleepStreamSample) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
-
-// UnmarshalJSON implements [encoding/json.Unmarshaler]. See [RawObject].
 func (v *Source) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+func (v Source) MarshalJSON() ([]byte, error)  { return jsonread.Marshal(v) }
 
-// MarshalJSON implements [encoding/json.Marshaler]. See [RawObject].
-func (v Source) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
-
-// UnmarshalJSON implements [encoding/json.Unmarshaler]. See [RawObject].
 func (v *SourceMarker) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+func (v SourceMarker) MarshalJSON() ([]byte, error)  { return jsonread.Marshal(v) }
 
-// MarshalJSON implements [encoding/json.Marshaler]. See [RawObject].
-func (v SourceMarker) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
-
-// UnmarshalJSON implements [encoding/json.Unmarshaler]. See [RawObject].
 func (v *Svix) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+func (v Svix) MarshalJSON() ([]byte, error)  { return jsonread.Marshal(v) }
 
-// MarshalJSON implements [encoding/json.Marshaler]. See [RawObject].
-func (v Svix) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
-
-// UnmarshalJSON implements [encoding/json.Unmarshaler]. See [RawObject].
 func (v *Team) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+func (v Team) MarshalJSON() ([]byte, error)  { return jsonread.Marshal(v) }
 
-// MarshalJSON implements [encoding/json.Marshaler]. See [RawObject].
-func (v Team) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
-
-// UnmarshalJSON implements [encoding/json.Unmarshaler]. See [RawObject].
 func (v *TeamAPIKey) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+func (v TeamAPIKey) MarshalJSON() ([]byte, error)  { return jsonread.Marshal(v) }
 
-// MarshalJSON implements [encoding/json.Marshaler]. See [RawObject].
-func (v TeamAPIKey) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
-
-// UnmarshalJSON implements [encoding/json.Unmarshaler]. See [RawObject].
 func (v *TeamAPIKeyPage) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+func (v TeamAPIKeyPage) MarshalJSON() ([]byte, error)  { return jsonread.Marshal(v) }
 
-// MarshalJSON implements [encoding/json.Marshaler]. See [RawObject].
-func (v TeamAPIKeyPage) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
-
-// UnmarshalJSON implements [encoding/json.Unmarshaler]. See [RawObject].
 func (v *TeamConfig) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+func (v TeamConfig) MarshalJSON() ([]byte, error)  { return jsonread.Marshal(v) }
 
-// MarshalJSON implements [encoding/json.Marshaler]. See [RawObject].
-func (v TeamConfig) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
-
-// UnmarshalJSON implements [encoding/json.Unmarshaler]. See [RawObject].
 func (v *TeamCustomCredentials) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+func (v TeamCustomCredentials) MarshalJSON() ([]byte, error)  { return jsonread.Marshal(v) }
 
-// MarshalJSON implements [encoding/json.Marshaler]. See [RawObject].
-func (v TeamCustomCredentials) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
-
-// UnmarshalJSON implements [encoding/json.Unmarshaler]. See [RawObject].
 func (v *TeamCustomCredentialsPage) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+func (v TeamCustomCredentialsPage) MarshalJSON() ([]byte, error)  { return jsonread.Marshal(v) }
 
-// MarshalJSON implements [encoding/json.Marshaler]. See [RawObject].
-func (v TeamCustomCredentialsPage) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
-
-// UnmarshalJSON implements [encoding/json.Unmarshaler]. See [RawObject].
 func (v *TeamCustomCredentialsPreparation) UnmarshalJSON(b []byte) error {
 	return jsonread.Unmarshal(b, v)
 }
-
-// MarshalJSON implements [encoding/json.Marshaler]. See [RawObject].
 func (v TeamCustomCredentialsPreparation) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
 
-// UnmarshalJSON implements [encoding/json.Unmarshaler]. See [RawObject].
 func (v *TeamDataPullPreferences) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+func (v TeamDataPullPreferences) MarshalJSON() ([]byte, error)  { return jsonread.Marshal(v) }
 
-// MarshalJSON implements [encoding/json.Marshaler]. See [RawObject].
-func (v TeamDataPullPreferences) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
-
-// UnmarshalJSON implements [encoding/json.Unmarshaler]. See [RawObject].
 func (v *TeamDataPullPreferencesPage) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+func (v TeamDataPullPreferencesPage) MarshalJSON() ([]byte, error)  { return jsonread.Marshal(v) }
 
-// MarshalJSON implements [encoding/json.Marshaler]. See [RawObject].
-func (v TeamDataPullPreferencesPage) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
-
-// UnmarshalJSON implements [encoding/json.Unmarshaler]. See [RawObject].
 func (v *TeamDetails) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+func (v TeamDetails) MarshalJSON() ([]byte, error)  { return jsonread.Marshal(v) }
 
-// MarshalJSON implements [encoding/json.Marshaler]. See [RawObject].
-func (v TeamDetails) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
-
-// UnmarshalJSON implements [encoding/json.Unmarshaler]. See [RawObject].
 func (v *TeamPage) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+func (v TeamPage) MarshalJSON() ([]byte, error)  { return jsonread.Marshal(v) }
 
-// MarshalJSON implements [encoding/json.Marshaler]. See [RawObject].
-func (v TeamPage) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
-
-// UnmarshalJSON implements [encoding/json.Unmarshaler]. See [RawObject].
 func (v *TeamRoleBinding) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+func (v TeamRoleBinding) MarshalJSON() ([]byte, error)  { return jsonread.Marshal(v) }
 
-// MarshalJSON implements [encoding/json.Marshaler]. See [RawObject].
-func (v TeamRoleBinding) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
-
-// UnmarshalJSON implements [encoding/json.Unmarshaler]. See [RawObject].
 func (v *TeamScopeRequirements) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+func (v TeamScopeRequirements) MarshalJSON() ([]byte, error)  { return jsonread.Marshal(v) }
 
-// MarshalJSON implements [encoding/json.Marshaler]. See [RawObject].
-func (v TeamScopeRequirements) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
-
-// UnmarshalJSON implements [encoding/json.Unmarshaler]. See [RawObject].
 func (v *TeamSettings) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+func (v TeamSettings) MarshalJSON() ([]byte, error)  { return jsonread.Marshal(v) }
 
-// MarshalJSON implements [encoding/json.Marshaler]. See [RawObject].
-func (v TeamSettings) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
-
-// UnmarshalJSON implements [encoding/json.Unmarshaler]. See [RawObject].
 func (v *TestkitOrder) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+func (v TestkitOrder) MarshalJSON() ([]byte, error)  { return jsonread.Marshal(v) }
 
-// MarshalJSON implements [encoding/json.Marshaler]. See [RawObject].
-func (v TestkitOrder) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
-
-// UnmarshalJSON implements [encoding/json.Unmarshaler]. See [RawObject].
 func (v *TimeSlot) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+func (v TimeSlot) MarshalJSON() ([]byte, error)  { return jsonread.Marshal(v) }
 
-// MarshalJSON implements [encoding/json.Marshaler]. See [RawObject].
-func (v TimeSlot) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
-
-// UnmarshalJSON implements [encoding/json.Unmarshaler]. See [RawObject].
 func (v *USAddress) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+func (v USAddress) MarshalJSON() ([]byte, error)  { return jsonread.Marshal(v) }
 
-// MarshalJSON implements [encoding/json.Marshaler]. See [RawObject].
-func (v USAddress) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
-
-// UnmarshalJSON implements [encoding/json.Unmarshaler]. See [RawObject].
 func (v *USStatePricingCondition) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+func (v USStatePricingCondition) MarshalJSON() ([]byte, error)  { return jsonread.Marshal(v) }
 
-// MarshalJSON implements [encoding/json.Marshaler]. See [RawObject].
-func (v USStatePricingCondition) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
-
-// UnmarshalJSON implements [encoding/json.Unmarshaler]. See [RawObject].
 func (v *UnknownOrderDetails) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+func (v UnknownOrderDetails) MarshalJSON() ([]byte, error)  { return jsonread.Marshal(v) }
 
-// MarshalJSON implements [encoding/json.Marshaler]. See [RawObject].
-func (v UnknownOrderDetails) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
-
-// UnmarshalJSON implements [encoding/json.Unmarshaler]. See [RawObject].
 func (v *User) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+func (v User) MarshalJSON() ([]byte, error)  { return jsonread.Marshal(v) }
 
-// MarshalJSON implements [encoding/json.Marshaler]. See [RawObject].
-func (v User) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
-
-// UnmarshalJSON implements [encoding/json.Unmarshaler]. See [RawObject].
 func (v *UserDeletion) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+func (v UserDeletion) MarshalJSON() ([]byte, error)  { return jsonread.Marshal(v) }
 
-// MarshalJSON implements [encoding/json.Marshaler]. See [RawObject].
-func (v UserDeletion) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
-
-// UnmarshalJSON implements [encoding/json.Unmarshaler]. See [RawObject].
 func (v *UserHistoricalPulls) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+func (v UserHistoricalPulls) MarshalJSON() ([]byte, error)  { return jsonread.Marshal(v) }
 
-// MarshalJSON implements [encoding/json.Marshaler]. See [RawObject].
-func (v UserHistoricalPulls) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
-
-// UnmarshalJSON implements [encoding/json.Unmarshaler]. See [RawObject].
 func (v *UserInfo) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+func (v UserInfo) MarshalJSON() ([]byte, error)  { return jsonread.Marshal(v) }
 
-// MarshalJSON implements [encoding/json.Marshaler]. See [RawObject].
-func (v UserInfo) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
-
-// UnmarshalJSON implements [encoding/json.Unmarshaler]. See [RawObject].
 func (v *UserPage) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+func (v UserPage) MarshalJSON() ([]byte, error)  { return jsonread.Marshal(v) }
 
-// MarshalJSON implements [encoding/json.Marshaler]. See [RawObject].
-func (v UserPage) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
-
-// UnmarshalJSON implements [encoding/json.Unmarshaler]. See [RawObject].
 func (v *UserRefresh) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+func (v UserRefresh) MarshalJSON() ([]byte, error)  { return jsonread.Marshal(v) }
 
-// MarshalJSON implements [encoding/json.Marshaler]. See [RawObject].
-func (v UserRefresh) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
-
-// UnmarshalJSON implements [encoding/json.Unmarshaler]. See [RawObject].
 func (v *UserResources) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+func (v UserResources) MarshalJSON() ([]byte, error)  { return jsonread.Marshal(v) }
 
-// MarshalJSON implements [encoding/json.Marshaler]. See [RawObject].
-func (v UserResources) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
-
-// UnmarshalJSON implements [encoding/json.Unmarshaler]. See [RawObject].
 func (v *UserResourcesPage) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+func (v UserResourcesPage) MarshalJSON() ([]byte, error)  { return jsonread.Marshal(v) }
 
-// MarshalJSON implements [encoding/json.Marshaler]. See [RawObject].
-func (v UserResourcesPage) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
-
-// UnmarshalJSON implements [encoding/json.Unmarshaler]. See [RawObject].
 func (v *WalkInTestOrder) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+func (v WalkInTestOrder) MarshalJSON() ([]byte, error)  { return jsonread.Marshal(v) }
 
-// MarshalJSON implements [encoding/json.Marshaler]. See [RawObject].
-func (v WalkInTestOrder) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
-
-// UnmarshalJSON implements [encoding/json.Unmarshaler]. See [RawObject].
 func (v *Webhook) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+func (v Webhook) MarshalJSON() ([]byte, error)  { return jsonread.Marshal(v) }
 
-// MarshalJSON implements [encoding/json.Marshaler]. See [RawObject].
-func (v Webhook) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
-
-// UnmarshalJSON implements [encoding/json.Unmarshaler]. See [RawObject].
 func (v *WebhookHeaders) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+func (v WebhookHeaders) MarshalJSON() ([]byte, error)  { return jsonread.Marshal(v) }
 
-// MarshalJSON implements [encoding/json.Marshaler]. See [RawObject].
-func (v WebhookHeaders) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
-
-// UnmarshalJSON implements [encoding/json.Unmarshaler]. See [RawObject].
 func (v *WebhookPage) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+func (v WebhookPage) MarshalJSON() ([]byte, error)  { return jsonread.Marshal(v) }
 
-// MarshalJSON implements [encoding/json.Marshaler]. See [RawObject].
-func (v WebhookPage) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
-
-// UnmarshalJSON implements [encoding/json.Unmarshaler]. See [RawObject].
 func (v *WebhookSecret) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+func (v WebhookSecret) MarshalJSON() ([]byte, error)  { return jsonread.Marshal(v) }
 
-// MarshalJSON implements [encoding/json.Marshaler]. See [RawObject].
-func (v WebhookSecret) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
-
-// UnmarshalJSON implements [encoding/json.Unmarshaler]. See [RawObject].
 func (v *WorkoutStream) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+func (v WorkoutStream) MarshalJSON() ([]byte, error)  { return jsonread.Marshal(v) }
 
-// MarshalJSON implements [encoding/json.Marshaler]. See [RawObject].
-func (v WorkoutStream) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
-
-// Format implements [fmt.Formatter]. See [Redacted].
-func (v APIKey) Format(s fmt.State, _ rune) { redact.Print(s, "labhealth.APIKey{redacted}") }
-
-// LogValue implements [log/slog.LogValuer]. See [Redacted].
-func (v APIKey) LogValue() slog.Value { return slog.StringValue("labhealth.APIKey{redacted}") }
-
-// Format implements [fmt.Formatter]. See [Redacted].
-func (v AccessToken) Format(s fmt.State, _ rune) { redact.Print(s, "labhealth.AccessToken{redacted}") }
-
-// LogValue implements [log/slog.LogValuer]. See [Redacted].
-func (v AccessToken) LogValue() slog.Value {
-	return slog.StringValue("labhealth.AccessToken{redacted}")
-}
-
-// Format implements [fmt.Formatter]. See [Redacted].
-func (v Address) Format(s fmt.State, _ rune) { redact.Print(s, "labhealth.Address{redacted}") }
-
-// LogValue implements [log/slog.LogValuer]. See [Redacted].
-func (v Address) LogValue() slog.Value { return slog.StringValue("labhealth.Address{redacted}") }
-
-// Format implements [fmt.Formatter]. See [Redacted].
-func (v AoEAnswer) Format(s fmt.State, _ rune) { redact.Print(s, "labhealth.AoEAnswer{redacted}") }
-
-// LogValue implements [log/slog.LogValuer]. See [Redacted].
-func (v AoEAnswer) LogValue() slog.Value { return slog.StringValue("labhealth.AoEAnswer{redacted}") }
-
-// Format implements [fmt.Formatter]. See [Redacted].
-func (v AppointmentAvailability) Format(s fmt.State, _ rune) {
-	redact.Print(s, "labhealth.AppointmentAvailability{redacted}")
-}
-
-// LogValue implements [log/slog.LogValuer]. See [Redacted].
-func (v AppointmentAvailability) LogValue() slog.Value {
-	return slog.StringValue("labhealth.AppointmentAvailability{redacted}")
-}
-
-// Format implements [fmt.Formatter]. See [Redacted].
-func (v AppointmentEvent) Format(s fmt.State, _ rune) {
-	redact.Print(s, "labhealth.AppointmentEvent{redacted}")
-}
-
-// LogValue implements [log/slog.LogValuer]. See [Redacted].
-func (v AppointmentEvent) LogValue() slog.Value {
-	return slog.StringValue("labhealth.AppointmentEvent{redacted}")
-}
-
-// Format implements [fmt.Formatter]. See [Redacted].
-func (v AppointmentLocation) Format(s fmt.State, _ rune) {
-	redact.Print(s, "labhealth.AppointmentLocation{redacted}")
-}
-
-// LogValue implements [log/slog.LogValuer]. See [Redacted].
-func (v AppointmentLocation) LogValue() slog.Value {
-	return slog.StringValue("labhealth.AppointmentLocation{redacted}")
-}
-
-// Format implements [fmt.Formatter]. See [Redacted].
-func (v AreaInfo) Format(s fmt.State, _ rune) { redact.Print(s, "labhealth.AreaInfo{redacted}") }
-
-// LogValue implements [log/slog.LogValuer]. See [Redacted].
-func (v AreaInfo) LogValue() slog.Value { return slog.StringValue("labhealth.AreaInfo{redacted}") }
-
-// Format implements [fmt.Formatter]. See [Redacted].
-func (v AreaParams) Format(s fmt.State, _ rune) { redact.Print(s, "labhealth.AreaParams{redacted}") }
-
-// LogValue implements [log/slog.LogValuer]. See [Redacted].
-func (v AreaParams) LogValue() slog.Value { return slog.StringValue("labhealth.AreaParams{redacted}") }
-
-// Format implements [fmt.Formatter]. See [Redacted].
-func (v AzureAMQP) Format(s fmt.State, _ rune) { redact.Print(s, "labhealth.AzureAMQP{redacted}") }
-
-// LogValue implements [log/slog.LogValuer]. See [Redacted].
-func (v AzureAMQP) LogValue() slog.Value { return slog.StringValue("labhealth.AzureAMQP{redacted}") }
-
-// Format implements [fmt.Formatter]. See [Redacted].
-func (v BlobStorage) Format(s fmt.State, _ rune) { redact.Print(s, "labhealth.BlobStorage{redacted}") }
-
-// LogValue implements [log/slog.LogValuer]. See [Redacted].
-func (v BlobStorage) LogValue() slog.Value {
-	return slog.StringValue("labhealth.BlobStorage{redacted}")
-}
-
-// Format implements [fmt.Formatter]. See [Redacted].
-func (v BookAppointmentBody) Format(s fmt.State, _ rune) {
-	redact.Print(s, "labhealth.BookAppointmentBody{redacted}")
-}
-
-// LogValue implements [log/slog.LogValuer]. See [Redacted].
-func (v BookAppointmentBody) LogValue() slog.Value {
-	return slog.StringValue("labhealth.BookAppointmentBody{redacted}")
-}
-
-// Format implements [fmt.Formatter]. See [Redacted].
-func (v CancelAppointmentBody) Format(s fmt.State, _ rune) {
-	redact.Print(s, "labhealth.CancelAppointmentBody{redacted}")
-}
-
-// LogValue implements [log/slog.LogValuer]. See [Redacted].
-func (v CancelAppointmentBody) LogValue() slog.Value {
-	return slog.StringValue("labhealth.CancelAppointmentBody{redacted}")
-}
-
-// Format implements [fmt.Formatter]. See [Redacted].
-func (v ClinicalInformation) Format(s fmt.State, _ rune) {
-	redact.Print(s, "labhealth.ClinicalInformation{redacted}")
-}
-
-// LogValue implements [log/slog.LogValuer]. See [Redacted].
-func (v ClinicalInformation) LogValue() slog.Value {
-	return slog.StringValue("labhealth.ClinicalInformation{redacted}")
-}
-
-// Format implements [fmt.Formatter]. See [Redacted].
-func (v CodedResult) Format(s fmt.State, _ rune) { redact.Print(s, "labhealth.CodedResult{redacted}") }
-
-// LogValue implements [log/slog.LogValuer]. See [Redacted].
-func (v CodedResult) LogValue() slog.Value {
-	return slog.StringValue("labhealth.CodedResult{redacted}")
-}
-
-// Format implements [fmt.Formatter]. See [Redacted].
-func (v CommentResult) Format(s fmt.State, _ rune) {
-	redact.Print(s, "labhealth.CommentResult{redacted}")
-}
-
-// LogValue implements [log/slog.LogValuer]. See [Redacted].
-func (v CommentResult) LogValue() slog.Value {
-	return slog.StringValue("labhealth.CommentResult{redacted}")
-}
-
-// Format implements [fmt.Formatter]. See [Redacted].
-func (v ConnectedProvider) Format(s fmt.State, _ rune) {
-	redact.Print(s, "labhealth.ConnectedProvider{redacted}")
-}
-
-// LogValue implements [log/slog.LogValuer]. See [Redacted].
-func (v ConnectedProvider) LogValue() slog.Value {
-	return slog.StringValue("labhealth.ConnectedProvider{redacted}")
-}
-
-// Format implements [fmt.Formatter]. See [Redacted].
-func (v ConnectionErrorDetails) Format(s fmt.State, _ rune) {
-	redact.Print(s, "labhealth.ConnectionErrorDetails{redacted}")
-}
-
-// LogValue implements [log/slog.LogValuer]. See [Redacted].
-func (v ConnectionErrorDetails) LogValue() slog.Value {
-	return slog.StringValue("labhealth.ConnectionErrorDetails{redacted}")
-}
-
-// Format implements [fmt.Formatter]. See [Redacted].
-func (v CreateLinkTokenBody) Format(s fmt.State, _ rune) {
-	redact.Print(s, "labhealth.CreateLinkTokenBody{redacted}")
-}
-
-// LogValue implements [log/slog.LogValuer]. See [Redacted].
-func (v CreateLinkTokenBody) LogValue() slog.Value {
-	return slog.StringValue("labhealth.CreateLinkTokenBody{redacted}")
-}
-
-// Format implements [fmt.Formatter]. See [Redacted].
-func (v CreateOrderBody) Format(s fmt.State, _ rune) {
-	redact.Print(s, "labhealth.CreateOrderBody{redacted}")
-}
-
-// LogValue implements [log/slog.LogValuer]. See [Redacted].
-func (v CreateOrderBody) LogValue() slog.Value {
-	return slog.StringValue("labhealth.CreateOrderBody{redacted}")
-}
-
-// Format implements [fmt.Formatter]. See [Redacted].
-func (v CreateTestkitBody) Format(s fmt.State, _ rune) {
-	redact.Print(s, "labhealth.CreateTestkitBody{redacted}")
-}
-
-// LogValue implements [log/slog.LogValuer]. See [Redacted].
-func (v CreateTestkitBody) LogValue() slog.Value {
-	return slog.StringValue("labhealth.CreateTestkitBody{redacted}")
-}
-
-// Format implements [fmt.Formatter]. See [Redacted].
-func (v CreateUserBody) Format(s fmt.State, _ rune) {
-	redact.Print(s, "labhealth.CreateUserBody{redacted}")
-}
-
-// LogValue implements [log/slog.LogValuer]. See [Redacted].
-func (v CreateUserBody) LogValue() slog.Value {
-	return slog.StringValue("labhealth.CreateUserBody{redacted}")
-}
-
-// Format implements [fmt.Formatter]. See [Redacted].
-func (v CreateWebhookBody) Format(s fmt.State, _ rune) {
-	redact.Print(s, "labhealth.CreateWebhookBody{redacted}")
-}
-
-// LogValue implements [log/slog.LogValuer]. See [Redacted].
-func (v CreateWebhookBody) LogValue() slog.Value {
-	return slog.StringValue("labhealth.CreateWebhookBody{redacted}")
-}
-
-// Format implements [fmt.Formatter]. See [Redacted].
-func (v Credentials) Format(s fmt.State, _ rune) { redact.Print(s, "labhealth.Credentials{redacted}") }
-
-// LogValue implements [log/slog.LogValuer]. See [Redacted].
-func (v Credentials) LogValue() slog.Value {
-	return slog.StringValue("labhealth.Credentials{redacted}")
-}
-
-// Format implements [fmt.Formatter]. See [Redacted].
-func (v CustomCredentialsDetails) Format(s fmt.State, _ rune) {
-	redact.Print(s, "labhealth.CustomCredentialsDetails{redacted}")
-}
-
-// LogValue implements [log/slog.LogValuer]. See [Redacted].
-func (v CustomCredentialsDetails) LogValue() slog.Value {
-	return slog.StringValue("labhealth.CustomCredentialsDetails{redacted}")
-}
-
-// Format implements [fmt.Formatter]. See [Redacted].
-func (v DaySlots) Format(s fmt.State, _ rune) { redact.Print(s, "labhealth.DaySlots{redacted}") }
-
-// LogValue implements [log/slog.LogValuer]. See [Redacted].
-func (v DaySlots) LogValue() slog.Value { return slog.StringValue("labhealth.DaySlots{redacted}") }
-
-// Format implements [fmt.Formatter]. See [Redacted].
-func (v Device) Format(s fmt.State, _ rune) { redact.Print(s, "labhealth.Device{redacted}") }
-
-// LogValue implements [log/slog.LogValuer]. See [Redacted].
-func (v Device) LogValue() slog.Value { return slog.StringValue("labhealth.Device{redacted}") }
-
-// Format implements [fmt.Formatter]. See [Redacted].
-func (v ETLPipeline) Format(s fmt.State, _ rune) { redact.Print(s, "labhealth.ETLPipeline{redacted}") }
-
-// LogValue implements [log/slog.LogValuer]. See [Redacted].
-func (v ETLPipeline) LogValue() slog.Value {
-	return slog.StringValue("labhealth.ETLPipeline{redacted}")
-}
-
-// Format implements [fmt.Formatter]. See [Redacted].
-func (v ETLPipelinePage) Format(s fmt.State, _ rune) {
-	redact.Print(s, "labhealth.ETLPipelinePage{redacted}")
-}
-
-// LogValue implements [log/slog.LogValuer]. See [Redacted].
-func (v ETLPipelinePage) LogValue() slog.Value {
-	return slog.StringValue("labhealth.ETLPipelinePage{redacted}")
-}
-
-// Format implements [fmt.Formatter]. See [Redacted].
-func (v EventHubDestination) Format(s fmt.State, _ rune) {
-	redact.Print(s, "labhealth.EventHubDestination{redacted}")
-}
-
-// LogValue implements [log/slog.LogValuer]. See [Redacted].
-func (v EventHubDestination) LogValue() slog.Value {
-	return slog.StringValue("labhealth.EventHubDestination{redacted}")
-}
-
-// Format implements [fmt.Formatter]. See [Redacted].
-func (v EventHubMatcher) Format(s fmt.State, _ rune) {
-	redact.Print(s, "labhealth.EventHubMatcher{redacted}")
-}
-
-// LogValue implements [log/slog.LogValuer]. See [Redacted].
-func (v EventHubMatcher) LogValue() slog.Value {
-	return slog.StringValue("labhealth.EventHubMatcher{redacted}")
-}
-
-// Format implements [fmt.Formatter]. See [Redacted].
-func (v FallbackBirthDate) Format(s fmt.State, _ rune) {
-	redact.Print(s, "labhealth.FallbackBirthDate{redacted}")
-}
-
-// LogValue implements [log/slog.LogValuer]. See [Redacted].
-func (v FallbackBirthDate) LogValue() slog.Value {
-	return slog.StringValue("labhealth.FallbackBirthDate{redacted}")
-}
-
-// Format implements [fmt.Formatter]. See [Redacted].
-func (v FitbitCredentials) Format(s fmt.State, _ rune) {
-	redact.Print(s, "labhealth.FitbitCredentials{redacted}")
-}
-
-// LogValue implements [log/slog.LogValuer]. See [Redacted].
-func (v FitbitCredentials) LogValue() slog.Value {
-	return slog.StringValue("labhealth.FitbitCredentials{redacted}")
-}
-
-// Format implements [fmt.Formatter]. See [Redacted].
-func (v GetLabsCredentials) Format(s fmt.State, _ rune) {
-	redact.Print(s, "labhealth.GetLabsCredentials{redacted}")
-}
-
-// LogValue implements [log/slog.LogValuer]. See [Redacted].
-func (v GetLabsCredentials) LogValue() slog.Value {
-	return slog.StringValue("labhealth.GetLabsCredentials{redacted}")
-}
-
-// Format implements [fmt.Formatter]. See [Redacted].
-func (v GuarantorDetails) Format(s fmt.State, _ rune) {
-	redact.Print(s, "labhealth.GuarantorDetails{redacted}")
-}
-
-// LogValue implements [log/slog.LogValuer]. See [Redacted].
-func (v GuarantorDetails) LogValue() slog.Value {
-	return slog.StringValue("labhealth.GuarantorDetails{redacted}")
-}
-
-// Format implements [fmt.Formatter]. See [Redacted].
-func (v HealthInsuranceCreateRequest) Format(s fmt.State, _ rune) {
-	redact.Print(s, "labhealth.HealthInsuranceCreateRequest{redacted}")
-}
-
-// LogValue implements [log/slog.LogValuer]. See [Redacted].
-func (v HealthInsuranceCreateRequest) LogValue() slog.Value {
-	return slog.StringValue("labhealth.HealthInsuranceCreateRequest{redacted}")
-}
-
-// Format implements [fmt.Formatter]. See [Redacted].
-func (v ImportOrderBody) Format(s fmt.State, _ rune) {
-	redact.Print(s, "labhealth.ImportOrderBody{redacted}")
-}
-
-// LogValue implements [log/slog.LogValuer]. See [Redacted].
-func (v ImportOrderBody) LogValue() slog.Value {
-	return slog.StringValue("labhealth.ImportOrderBody{redacted}")
-}
-
-// Format implements [fmt.Formatter]. See [Redacted].
-func (v LabLocation) Format(s fmt.State, _ rune) { redact.Print(s, "labhealth.LabLocation{redacted}") }
-
-// LogValue implements [log/slog.LogValuer]. See [Redacted].
-func (v LabLocation) LogValue() slog.Value {
-	return slog.StringValue("labhealth.LabLocation{redacted}")
-}
-
-// Format implements [fmt.Formatter]. See [Redacted].
-func (v LabLocationMetadata) Format(s fmt.State, _ rune) {
-	redact.Print(s, "labhealth.LabLocationMetadata{redacted}")
-}
-
-// LogValue implements [log/slog.LogValuer]. See [Redacted].
-func (v LabLocationMetadata) LogValue() slog.Value {
-	return slog.StringValue("labhealth.LabLocationMetadata{redacted}")
-}
-
-// Format implements [fmt.Formatter]. See [Redacted].
-func (v LinkProvider) Format(s fmt.State, _ rune) {
-	redact.Print(s, "labhealth.LinkProvider{redacted}")
-}
-
-// LogValue implements [log/slog.LogValuer]. See [Redacted].
-func (v LinkProvider) LogValue() slog.Value {
-	return slog.StringValue("labhealth.LinkProvider{redacted}")
-}
-
-// Format implements [fmt.Formatter]. See [Redacted].
-func (v LinkSource) Format(s fmt.State, _ rune) { redact.Print(s, "labhealth.LinkSource{redacted}") }
-
-// LogValue implements [log/slog.LogValuer]. See [Redacted].
-func (v LinkSource) LogValue() slog.Value { return slog.StringValue("labhealth.LinkSource{redacted}") }
-
-// Format implements [fmt.Formatter]. See [Redacted].
-func (v LinkToken) Format(s fmt.State, _ rune) { redact.Print(s, "labhealth.LinkToken{redacted}") }
-
-// LogValue implements [log/slog.LogValuer]. See [Redacted].
-func (v LinkToken) LogValue() slog.Value { return slog.StringValue("labhealth.LinkToken{redacted}") }
-
-// Format implements [fmt.Formatter]. See [Redacted].
-func (v ListOrdersParams) Format(s fmt.State, _ rune) {
-	redact.Print(s, "labhealth.ListOrdersParams{redacted}")
-}
-
-// LogValue implements [log/slog.LogValuer]. See [Redacted].
-func (v ListOrdersParams) LogValue() slog.Value {
-	return slog.StringValue("labhealth.ListOrdersParams{redacted}")
-}
-
-// Format implements [fmt.Formatter]. See [Redacted].
-func (v LngLat) Format(s fmt.State, _ rune) { redact.Print(s, "labhealth.LngLat{redacted}") }
-
-// LogValue implements [log/slog.LogValuer]. See [Redacted].
-func (v LngLat) LogValue() slog.Value { return slog.StringValue("labhealth.LngLat{redacted}") }
-
-// Format implements [fmt.Formatter]. See [Redacted].
-func (v ManagementKeyCreator) Format(s fmt.State, _ rune) {
-	redact.Print(s, "labhealth.ManagementKeyCreator{redacted}")
-}
-
-// LogValue implements [log/slog.LogValuer]. See [Redacted].
-func (v ManagementKeyCreator) LogValue() slog.Value {
-	return slog.StringValue("labhealth.ManagementKeyCreator{redacted}")
-}
-
-// Format implements [fmt.Formatter]. See [Redacted].
-func (v ManagementKeyPage) Format(s fmt.State, _ rune) {
-	redact.Print(s, "labhealth.ManagementKeyPage{redacted}")
-}
-
-// LogValue implements [log/slog.LogValuer]. See [Redacted].
-func (v ManagementKeyPage) LogValue() slog.Value {
-	return slog.StringValue("labhealth.ManagementKeyPage{redacted}")
-}
-
-// Format implements [fmt.Formatter]. See [Redacted].
-func (v MissingResult) Format(s fmt.State, _ rune) {
-	redact.Print(s, "labhealth.MissingResult{redacted}")
-}
-
-// LogValue implements [log/slog.LogValuer]. See [Redacted].
-func (v MissingResult) LogValue() slog.Value {
-	return slog.StringValue("labhealth.MissingResult{redacted}")
-}
-
-// Format implements [fmt.Formatter]. See [Redacted].
-func (v NumericResult) Format(s fmt.State, _ rune) {
-	redact.Print(s, "labhealth.NumericResult{redacted}")
-}
-
-// LogValue implements [log/slog.LogValuer]. See [Redacted].
-func (v NumericResult) LogValue() slog.Value {
-	return slog.StringValue("labhealth.NumericResult{redacted}")
-}
-
-// Format implements [fmt.Formatter]. See [Redacted].
-func (v OrderDetails) Format(s fmt.State, _ rune) {
-	redact.Print(s, "labhealth.OrderDetails{redacted}")
-}
-
-// LogValue implements [log/slog.LogValuer]. See [Redacted].
-func (v OrderDetails) LogValue() slog.Value {
-	return slog.StringValue("labhealth.OrderDetails{redacted}")
-}
-
-// Format implements [fmt.Formatter]. See [Redacted].
-func (v OrderPage) Format(s fmt.State, _ rune) { redact.Print(s, "labhealth.OrderPage{redacted}") }
-
-// LogValue implements [log/slog.LogValuer]. See [Redacted].
-func (v OrderPage) LogValue() slog.Value { return slog.StringValue("labhealth.OrderPage{redacted}") }
-
-// Format implements [fmt.Formatter]. See [Redacted].
-func (v OrderPatientAddress) Format(s fmt.State, _ rune) {
-	redact.Print(s, "labhealth.OrderPatientAddress{redacted}")
-}
-
-// LogValue implements [log/slog.LogValuer]. See [Redacted].
-func (v OrderPatientAddress) LogValue() slog.Value {
-	return slog.StringValue("labhealth.OrderPatientAddress{redacted}")
-}
-
-// Format implements [fmt.Formatter]. See [Redacted].
-func (v OrderPatientDetails) Format(s fmt.State, _ rune) {
-	redact.Print(s, "labhealth.OrderPatientDetails{redacted}")
-}
-
-// LogValue implements [log/slog.LogValuer]. See [Redacted].
-func (v OrderPatientDetails) LogValue() slog.Value {
-	return slog.StringValue("labhealth.OrderPatientDetails{redacted}")
-}
-
-// Format implements [fmt.Formatter]. See [Redacted].
-func (v OrderPhysician) Format(s fmt.State, _ rune) {
-	redact.Print(s, "labhealth.OrderPhysician{redacted}")
-}
-
-// LogValue implements [log/slog.LogValuer]. See [Redacted].
-func (v OrderPhysician) LogValue() slog.Value {
-	return slog.StringValue("labhealth.OrderPhysician{redacted}")
-}
-
-// Format implements [fmt.Formatter]. See [Redacted].
-func (v OrderResults) Format(s fmt.State, _ rune) {
-	redact.Print(s, "labhealth.OrderResults{redacted}")
-}
-
-// LogValue implements [log/slog.LogValuer]. See [Redacted].
-func (v OrderResults) LogValue() slog.Value {
-	return slog.StringValue("labhealth.OrderResults{redacted}")
-}
-
-// Format implements [fmt.Formatter]. See [Redacted].
-func (v PSCInfo) Format(s fmt.State, _ rune) { redact.Print(s, "labhealth.PSCInfo{redacted}") }
-
-// LogValue implements [log/slog.LogValuer]. See [Redacted].
-func (v PSCInfo) LogValue() slog.Value { return slog.StringValue("labhealth.PSCInfo{redacted}") }
-
-// Format implements [fmt.Formatter]. See [Redacted].
-func (v PatientAddress) Format(s fmt.State, _ rune) {
-	redact.Print(s, "labhealth.PatientAddress{redacted}")
-}
-
-// LogValue implements [log/slog.LogValuer]. See [Redacted].
-func (v PatientAddress) LogValue() slog.Value {
-	return slog.StringValue("labhealth.PatientAddress{redacted}")
-}
-
-// Format implements [fmt.Formatter]. See [Redacted].
-func (v PatientAddressWithValidation) Format(s fmt.State, _ rune) {
-	redact.Print(s, "labhealth.PatientAddressWithValidation{redacted}")
-}
-
-// LogValue implements [log/slog.LogValuer]. See [Redacted].
-func (v PatientAddressWithValidation) LogValue() slog.Value {
-	return slog.StringValue("labhealth.PatientAddressWithValidation{redacted}")
-}
-
-// Format implements [fmt.Formatter]. See [Redacted].
-func (v PatientDetailsWithValidation) Format(s fmt.State, _ rune) {
-	redact.Print(s, "labhealth.PatientDetailsWithValidation{redacted}")
-}
-
-// LogValue implements [log/slog.LogValuer]. See [Redacted].
-func (v PatientDetailsWithValidation) LogValue() slog.Value {
-	return slog.StringValue("labhealth.PatientDetailsWithValidation{redacted}")
-}
-
-// Format implements [fmt.Formatter]. See [Redacted].
-func (v PerformingLaboratory) Format(s fmt.State, _ rune) {
-	redact.Print(s, "labhealth.PerformingLaboratory{redacted}")
-}
-
-// LogValue implements [log/slog.LogValuer]. See [Redacted].
-func (v PerformingLaboratory) LogValue() slog.Value {
-	return slog.StringValue("labhealth.PerformingLaboratory{redacted}")
-}
-
-// Format implements [fmt.Formatter]. See [Redacted].
-func (v PersonDetails) Format(s fmt.State, _ rune) {
-	redact.Print(s, "labhealth.PersonDetails{redacted}")
-}
-
-// LogValue implements [log/slog.LogValuer]. See [Redacted].
-func (v PersonDetails) LogValue() slog.Value {
-	return slog.StringValue("labhealth.PersonDetails{redacted}")
-}
-
-// Format implements [fmt.Formatter]. See [Redacted].
-func (v PhlebFindersCredentials) Format(s fmt.State, _ rune) {
-	redact.Print(s, "labhealth.PhlebFindersCredentials{redacted}")
-}
-
-// LogValue implements [log/slog.LogValuer]. See [Redacted].
-func (v PhlebFindersCredentials) LogValue() slog.Value {
-	return slog.StringValue("labhealth.PhlebFindersCredentials{redacted}")
-}
-
-// Format implements [fmt.Formatter]. See [Redacted].
-func (v PhysicianCreateRequest) Format(s fmt.State, _ rune) {
-	redact.Print(s, "labhealth.PhysicianCreateRequest{redacted}")
-}
-
-// LogValue implements [log/slog.LogValuer]. See [Redacted].
-func (v PhysicianCreateRequest) LogValue() slog.Value {
-	return slog.StringValue("labhealth.PhysicianCreateRequest{redacted}")
-}
-
-// Format implements [fmt.Formatter]. See [Redacted].
-func (v PhysicianCreateRequestBase) Format(s fmt.State, _ rune) {
-	redact.Print(s, "labhealth.PhysicianCreateRequestBase{redacted}")
-}
-
-// LogValue implements [log/slog.LogValuer]. See [Redacted].
-func (v PhysicianCreateRequestBase) LogValue() slog.Value {
-	return slog.StringValue("labhealth.PhysicianCreateRequestBase{redacted}")
-}
-
-// Format implements [fmt.Formatter]. See [Redacted].
-func (v RabbitMQ) Format(s fmt.State, _ rune) { redact.Print(s, "labhealth.RabbitMQ{redacted}") }
-
-// LogValue implements [log/slog.LogValuer]. See [Redacted].
-func (v RabbitMQ) LogValue() slog.Value { return slog.StringValue("labhealth.RabbitMQ{redacted}") }
-
-// Format implements [fmt.Formatter]. See [Redacted].
-func (v RangeResult) Format(s fmt.State, _ rune) { redact.Print(s, "labhealth.RangeResult{redacted}") }
-
-// LogValue implements [log/slog.LogValuer]. See [Redacted].
-func (v RangeResult) LogValue() slog.Value {
-	return slog.StringValue("labhealth.RangeResult{redacted}")
-}
-
-// Format implements [fmt.Formatter]. See [Redacted].
-func (v RegisterTestkitBody) Format(s fmt.State, _ rune) {
-	redact.Print(s, "labhealth.RegisterTestkitBody{redacted}")
-}
-
-// LogValue implements [log/slog.LogValuer]. See [Redacted].
-func (v RegisterTestkitBody) LogValue() slog.Value {
-	return slog.StringValue("labhealth.RegisterTestkitBody{redacted}")
-}
-
-// Format implements [fmt.Formatter]. See [Redacted].
-func (v RequestAppointmentBody) Format(s fmt.State, _ rune) {
-	redact.Print(s, "labhealth.RequestAppointmentBody{redacted}")
-}
-
-// LogValue implements [log/slog.LogValuer]. See [Redacted].
-func (v RequestAppointmentBody) LogValue() slog.Value {
-	return slog.StringValue("labhealth.RequestAppointmentBody{redacted}")
-}
-
-// Format implements [fmt.Formatter]. See [Redacted].
-func (v RescheduleAppointmentBody) Format(s fmt.State, _ rune) {
-	redact.Print(s, "labhealth.RescheduleAppointmentBody{redacted}")
-}
-
-// LogValue implements [log/slog.LogValuer]. See [Redacted].
-func (v RescheduleAppointmentBody) LogValue() slog.Value {
-	return slog.StringValue("labhealth.RescheduleAppointmentBody{redacted}")
-}
-
-// Format implements [fmt.Formatter]. See [Redacted].
-func (v Response) Format(s fmt.State, _ rune) { redact.Print(s, "labhealth.Response{redacted}") }
-
-// LogValue implements [log/slog.LogValuer]. See [Redacted].
-func (v Response) LogValue() slog.Value { return slog.StringValue("labhealth.Response{redacted}") }
-
-// Format implements [fmt.Formatter]. See [Redacted].
-func (v Result) Format(s fmt.State, _ rune) { redact.Print(s, "labhealth.Result{redacted}") }
-
-// LogValue implements [log/slog.LogValuer]. See [Redacted].
-func (v Result) LogValue() slog.Value { return slog.StringValue("labhealth.Result{redacted}") }
-
-// Format implements [fmt.Formatter]. See [Redacted].
-func (v ResultsMetadata) Format(s fmt.State, _ rune) {
-	redact.Print(s, "labhealth.ResultsMetadata{redacted}")
-}
-
-// LogValue implements [log/slog.LogValuer]. See [Redacted].
-func (v ResultsMetadata) LogValue() slog.Value {
-	return slog.StringValue("labhealth.ResultsMetadata{redacted}")
-}
-
-// Format implements [fmt.Formatter]. See [Redacted].
-func (v SampleData) Format(s fmt.State, _ rune) { redact.Print(s, "labhealth.SampleData{redacted}") }
-
-// LogValue implements [log/slog.LogValuer]. See [Redacted].
-func (v SampleData) LogValue() slog.Value { return slog.StringValue("labhealth.SampleData{redacted}") }
-
-// Format implements [fmt.Formatter]. See [Redacted].
-func (v SamplePage) Format(s fmt.State, _ rune) { redact.Print(s, "labhealth.SamplePage{redacted}") }
-
-// LogValue implements [log/slog.LogValuer]. See [Redacted].
-func (v SamplePage) LogValue() slog.Value { return slog.StringValue("labhealth.SamplePage{redacted}") }
-
-// Format implements [fmt.Formatter]. See [Redacted].
-func (v SampleTime) Format(s fmt.State, _ rune) { redact.Print(s, "labhealth.SampleTime{redacted}") }
-
-// LogValue implements [log/slog.LogValuer]. See [Redacted].
-func (v SampleTime) LogValue() slog.Value { return slog.StringValue("labhealth.SampleTime{redacted}") }
-
-// Format implements [fmt.Formatter]. See [Redacted].
-func (v SearchUsersParams) Format(s fmt.State, _ rune) {
-	redact.Print(s, "labhealth.SearchUsersParams{redacted}")
-}
-
-// LogValue implements [log/slog.LogValuer]. See [Redacted].
-func (v SearchUsersParams) LogValue() slog.Value {
-	return slog.StringValue("labhealth.SearchUsersParams{redacted}")
-}
-
-// Format implements [fmt.Formatter]. See [Redacted].
-func (v Shipment) Format(s fmt.State, _ rune) { redact.Print(s, "labhealth.Shipment{redacted}") }
-
-// LogValue implements [log/slog.LogValuer]. See [Redacted].
-func (v Shipment) LogValue() slog.Value { return slog.StringValue("labhealth.Shipment{redacted}") }
-
-// Format implements [fmt.Formatter]. See [Redacted].
-func (v ShippingAddress) Format(s fmt.State, _ rune) {
-	redact.Print(s, "labhealth.ShippingAddress{redacted}")
-}
-
-// LogValue implements [log/slog.LogValuer]. See [Redacted].
-func (v ShippingAddress) LogValue() slog.Value {
-	return slog.StringValue("labhealth.ShippingAddress{redacted}")
-}
-
-// Format implements [fmt.Formatter]. See [Redacted].
-func (v SignatureImage) Format(s fmt.State, _ rune) {
-	redact.Print(s, "labhealth.SignatureImage{redacted}")
-}
-
-// LogValue implements [log/slog.LogValuer]. See [Redacted].
-func (v SignatureImage) LogValue() slog.Value {
-	return slog.StringValue("labhealth.SignatureImage{redacted}")
-}
-
-// Format implements [fmt.Formatter]. See [Redacted].
-func (v SitesParams) Format(s fmt.State, _ rune) { redact.Print(s, "labhealth.SitesParams{redacted}") }
-
-// LogValue implements [log/slog.LogValuer]. See [Redacted].
-func (v SitesParams) LogValue() slog.Value {
-	return slog.StringValue("labhealth.SitesParams{redacted}")
-}
-
-// Format implements [fmt.Formatter]. See [Redacted].
-func (v SleepStream) Format(s fmt.State, _ rune) { redact.Print(s, "labhealth.SleepStream{redacted}") }
-
-// LogValue implements [log/slog.LogValuer]. See [Redacted].
-func (v SleepStream) LogValue() slog.Value {
-	return slog.StringValue("labhealth.SleepStream{redacted}")
-}
-
-// Format implements [fmt.Formatter]. See [Redacted].
-func (v SleepStreamSample) Format(s fmt.State, _ rune) {
-	redact.Print(s, "labhealth.SleepStreamSample{redacted}")
-}
-
-// LogValue implements [log/slog.LogValuer]. See [Redacted].
-func (v SleepStreamSample) LogValue() slog.Value {
-	return slog.StringValue("labhealth.SleepStreamSample{redacted}")
-}
-
-// Format implements [fmt.Formatter]. See [Redacted].
-func (v SummaryPage) Format(s fmt.State, _ rune) { redact.Print(s, "labhealth.SummaryPage{redacted}") }
-
-// LogValue implements [log/slog.LogValuer]. See [Redacted].
-func (v SummaryPage) LogValue() slog.Value {
-	return slog.StringValue("labhealth.SummaryPage{redacted}")
-}
-
-// Format implements [fmt.Formatter]. See [Redacted].
-func (v TeamAPIKeyPage) Format(s fmt.State, _ rune) {
-	redact.Print(s, "labhealth.TeamAPIKeyPage{redacted}")
-}
-
-// LogValue implements [log/slog.LogValuer]. See [Redacted].
-func (v TeamAPIKeyPage) LogValue() slog.Value {
-	return slog.StringValue("labhealth.TeamAPIKeyPage{redacted}")
-}
-
-// Format implements [fmt.Formatter]. See [Redacted].
-func (v TeamCustomCredentials) Format(s fmt.State, _ rune) {
-	redact.Print(s, "labhealth.TeamCustomCredentials{redacted}")
-}
-
-// LogValue implements [log/slog.LogValuer]. See [Redacted].
-func (v TeamCustomCredentials) LogValue() slog.Value {
-	return slog.StringValue("labhealth.TeamCustomCredentials{redacted}")
-}
-
-// Format implements [fmt.Formatter]. See [Redacted].
-func (v TeamCustomCredentialsPage) Format(s fmt.State, _ rune) {
-	redact.Print(s, "labhealth.TeamCustomCredentialsPage{redacted}")
-}
-
-// LogValue implements [log/slog.LogValuer]. See [Redacted].
-func (v TeamCustomCredentialsPage) LogValue() slog.Value {
-	return slog.StringValue("labhealth.TeamCustomCredentialsPage{redacted}")
-}
-
-// Format implements [fmt.Formatter]. See [Redacted].
-func (v TeamDetails) Format(s fmt.State, _ rune) { redact.Print(s, "labhealth.TeamDetails{redacted}") }
-
-// LogValue implements [log/slog.LogValuer]. See [Redacted].
-func (v TeamDetails) LogValue() slog.Value {
-	return slog.StringValue("labhealth.TeamDetails{redacted}")
-}
-
-// Format implements [fmt.Formatter]. See [Redacted].
-func (v TestkitOrder) Format(s fmt.State, _ rune) {
-	redact.Print(s, "labhealth.TestkitOrder{redacted}")
-}
-
-// LogValue implements [log/slog.LogValuer]. See [Redacted].
-func (v TestkitOrder) LogValue() slog.Value {
-	return slog.StringValue("labhealth.TestkitOrder{redacted}")
-}
-
-// Format implements [fmt.Formatter]. See [Redacted].
-func (v USAddress) Format(s fmt.State, _ rune) { redact.Print(s, "labhealth.USAddress{redacted}") }
-
-// LogValue implements [log/slog.LogValuer]. See [Redacted].
-func (v USAddress) LogValue() slog.Value { return slog.StringValue("labhealth.USAddress{redacted}") }
-
-// Format implements [fmt.Formatter]. See [Redacted].
-func (v UndoDeleteParams) Format(s fmt.State, _ rune) {
-	redact.Print(s, "labhealth.UndoDeleteParams{redacted}")
-}
-
-// LogValue implements [log/slog.LogValuer]. See [Redacted].
-func (v UndoDeleteParams) LogValue() slog.Value {
-	return slog.StringValue("labhealth.UndoDeleteParams{redacted}")
-}
-
-// Format implements [fmt.Formatter]. See [Redacted].
-func (v UnknownOrderDetails) Format(s fmt.State, _ rune) {
-	redact.Print(s, "labhealth.UnknownOrderDetails{redacted}")
-}
-
-// LogValue implements [log/slog.LogValuer]. See [Redacted].
-func (v UnknownOrderDetails) LogValue() slog.Value {
-	return slog.StringValue("labhealth.UnknownOrderDetails{redacted}")
-}
-
-// Format implements [fmt.Formatter]. See [Redacted].
-func (v UnparsedResult) Format(s fmt.State, _ rune) {
-	redact.Print(s, "labhealth.UnparsedResult{redacted}")
-}
-
-// LogValue implements [log/slog.LogValuer]. See [Redacted].
-func (v UnparsedResult) LogValue() slog.Value {
-	return slog.StringValue("labhealth.UnparsedResult{redacted}")
-}
-
-// Format implements [fmt.Formatter]. See [Redacted].
-func (v UpdateUserBody) Format(s fmt.State, _ rune) {
-	redact.Print(s, "labhealth.UpdateUserBody{redacted}")
-}
-
-// LogValue implements [log/slog.LogValuer]. See [Redacted].
-func (v UpdateUserBody) LogValue() slog.Value {
-	return slog.StringValue("labhealth.UpdateUserBody{redacted}")
-}
-
-// Format implements [fmt.Formatter]. See [Redacted].
-func (v UpdateUserInfoBody) Format(s fmt.State, _ rune) {
-	redact.Print(s, "labhealth.UpdateUserInfoBody{redacted}")
-}
-
-// LogValue implements [log/slog.LogValuer]. See [Redacted].
-func (v UpdateUserInfoBody) LogValue() slog.Value {
-	return slog.StringValue("labhealth.UpdateUserInfoBody{redacted}")
-}
-
-// Format implements [fmt.Formatter]. See [Redacted].
-func (v UpdateWebhookBody) Format(s fmt.State, _ rune) {
-	redact.Print(s, "labhealth.UpdateWebhookBody{redacted}")
-}
-
-// LogValue implements [log/slog.LogValuer]. See [Redacted].
-func (v UpdateWebhookBody) LogValue() slog.Value {
-	return slog.StringValue("labhealth.UpdateWebhookBody{redacted}")
-}
-
-// Format implements [fmt.Formatter]. See [Redacted].
-func (v UpsertETLPipelinesBody) Format(s fmt.State, _ rune) {
-	redact.Print(s, "labhealth.UpsertETLPipelinesBody{redacted}")
-}
-
-// LogValue implements [log/slog.LogValuer]. See [Redacted].
-func (v UpsertETLPipelinesBody) LogValue() slog.Value {
-	return slog.StringValue("labhealth.UpsertETLPipelinesBody{redacted}")
-}
-
-// Format implements [fmt.Formatter]. See [Redacted].
-func (v UpsertTeamCustomCredentialsBody) Format(s fmt.State, _ rune) {
-	redact.Print(s, "labhealth.UpsertTeamCustomCredentialsBody{redacted}")
-}
-
-// LogValue implements [log/slog.LogValuer]. See [Redacted].
-func (v UpsertTeamCustomCredentialsBody) LogValue() slog.Value {
-	return slog.StringValue("labhealth.UpsertTeamCustomCredentialsBody{redacted}")
-}
-
-// Format implements [fmt.Formatter]. See [Redacted].
-func (v UserInfo) Format(s fmt.State, _ rune) { redact.Print(s, "labhealth.UserInfo{redacted}") }
-
-// LogValue implements [log/slog.LogValuer]. See [Redacted].
-func (v UserInfo) LogValue() slog.Value { return slog.StringValue("labhealth.UserInfo{redacted}") }
-
-// Format implements [fmt.Formatter]. See [Redacted].
-func (v UserPage) Format(s fmt.State, _ rune) { redact.Print(s, "labhealth.UserPage{redacted}") }
-
-// LogValue implements [log/slog.LogValuer]. See [Redacted].
-func (v UserPage) LogValue() slog.Value { return slog.StringValue("labhealth.UserPage{redacted}") }
-
-// Format implements [fmt.Formatter]. See [Redacted].
-func (v WalkInAvailabilityParams) Format(s fmt.State, _ rune) {
-	redact.Print(s, "labhealth.WalkInAvailabilityParams{redacted}")
-}
-
-// LogValue implements [log/slog.LogValuer]. See [Redacted].
-func (v WalkInAvailabilityParams) LogValue() slog.Value {
-	return slog.StringValue("labhealth.WalkInAvailabilityParams{redacted}")
-}
-
-// Format implements [fmt.Formatter]. See [Redacted].
-func (v Webhook) Format(s fmt.State, _ rune) { redact.Print(s, "labhealth.Webhook{redacted}") }
-
-// LogValue implements [log/slog.LogValuer]. See [Redacted].
-func (v Webhook) LogValue() slog.Value { return slog.StringValue("labhealth.Webhook{redacted}") }
-
-// Format implements [fmt.Formatter]. See [Redacted].
-func (v WebhookHeaders) Format(s fmt.State, _ rune) {
-	redact.Print(s, "labhealth.WebhookHeaders{redacted}")
-}
-
-// LogValue implements [log/slog.LogValuer]. See [Redacted].
-func (v WebhookHeaders) LogValue() slog.Value {
-	return slog.StringValue("labhealth.WebhookHeaders{redacted}")
-}
-
-// Format implements [fmt.Formatter]. See [Redacted].
-func (v WebhookPage) Format(s fmt.State, _ rune) { redact.Print(s, "labhealth.WebhookPage{redacted}") }
-
-// LogValue implements [log/slog.LogValuer]. See [Redacted].
-func (v WebhookPage) LogValue() slog.Value {
-	return slog.StringValue("labhealth.WebhookPage{redacted}")
-}
-
-// Format implements [fmt.Formatter]. See [Redacted].
-func (v WebhookSecret) Format(s fmt.State, _ rune) {
-	redact.Print(s, "labhealth.WebhookSecret{redacted}")
-}
-
-// LogValue implements [log/slog.LogValuer]. See [Redacted].
-func (v WebhookSecret) LogValue() slog.Value {
-	return slog.StringValue("labhealth.WebhookSecret{redacted}")
-}
-
-// Format implements [fmt.Formatter]. See [Redacted].
-func (v WorkoutStream) Format(s fmt.State, _ rune) {
-	redact.Print(s, "labhealth.WorkoutStream{redacted}")
-}
-
-// LogValue implements [log/slog.LogValuer]. See [Redacted].
-func (v WorkoutStream) LogValue() slog.Value {
-	return slog.StringValue("labhealth.WorkoutStream{redacted}")
-}
-
-// Format prints the fields of v under every verb, with pointers dereferenced.
-func (v AoE) Format(s fmt.State, _ rune) { redact.PrintFields(s, v) }
-
-// LogValue returns what [AoE.Format] prints.
-func (v AoE) LogValue() slog.Value { return redact.LogFields(v) }
-
-// Format prints the fields of v under every verb, with pointers dereferenced.
-func (v AoEAnswerOption) Format(s fmt.State, _ rune) { redact.PrintFields(s, v) }
-
-// LogValue returns what [AoEAnswerOption.Format] prints.
-func (v AoEAnswerOption) LogValue() slog.Value { return redact.LogFields(v) }
-
-// Format prints the fields of v under every verb, with pointers dereferenced.
-func (v AoEQuestion) Format(s fmt.State, _ rune) { redact.PrintFields(s, v) }
-
-// LogValue returns what [AoEQuestion.Format] prints.
-func (v AoEQuestion) LogValue() slog.Value { return redact.LogFields(v) }
-
-// Format prints the fields of v under every verb, with pointers dereferenced.
-func (v AppointmentCancellationReason) Format(s fmt.State, _ rune) { redact.PrintFields(s, v) }
-
-// LogValue returns what [AppointmentCancellationReason.Format] prints.
-func (v AppointmentCancellationReason) LogValue() slog.Value { return redact.LogFields(v) }
-
-// Format prints the fields of v under every verb, with pointers dereferenced.
-func (v AtHomePhlebotomyOrder) Format(s fmt.State, _ rune) { redact.PrintFields(s, v) }
-
-// LogValue returns what [AtHomePhlebotomyOrder.Format] prints.
-func (v AtHomePhlebotomyOrder) LogValue() slog.Value { return redact.LogFields(v) }
-
-// Format prints the fields of v under every verb, with pointers dereferenced.
-func (v BatchDeletion) Format(s fmt.State, _ rune) { redact.PrintFields(s, v) }
-
-// LogValue returns what [BatchDeletion.Format] prints.
-func (v BatchDeletion) LogValue() slog.Value { return redact.LogFields(v) }
-
-// Format prints the fields of v under every verb, with pointers dereferenced.
-func (v BrandInformation) Format(s fmt.State, _ rune) { redact.PrintFields(s, v) }
-
-// LogValue returns what [BrandInformation.Format] prints.
-func (v BrandInformation) LogValue() slog.Value { return redact.LogFields(v) }
-
-// Format prints the fields of v under every verb, with pointers dereferenced.
-func (v CloudPubSub) Format(s fmt.State, _ rune) { redact.PrintFields(s, v) }
-
-// LogValue returns what [CloudPubSub.Format] prints.
-func (v CloudPubSub) LogValue() slog.Value { return redact.LogFields(v) }
-
-// Format prints the fields of v under every verb, with pointers dereferenced.
-func (v CommunicationSettings) Format(s fmt.State, _ rune) { redact.PrintFields(s, v) }
-
-// LogValue returns what [CommunicationSettings.Format] prints.
-func (v CommunicationSettings) LogValue() slog.Value { return redact.LogFields(v) }
-
-// Format prints the fields of v under every verb, with pointers dereferenced.
-func (v ConnectedSource) Format(s fmt.State, _ rune) { redact.PrintFields(s, v) }
-
-// LogValue returns what [ConnectedSource.Format] prints.
-func (v ConnectedSource) LogValue() slog.Value { return redact.LogFields(v) }
-
-// Format prints the fields of v under every verb, with pointers dereferenced.
-func (v DemoConnection) Format(s fmt.State, _ rune) { redact.PrintFields(s, v) }
-
-// LogValue returns what [DemoConnection.Format] prints.
-func (v DemoConnection) LogValue() slog.Value { return redact.LogFields(v) }
-
-// Format prints the fields of v under every verb, with pointers dereferenced.
-func (v EventDestinationPreferences) Format(s fmt.State, _ rune) { redact.PrintFields(s, v) }
-
-// LogValue returns what [EventDestinationPreferences.Format] prints.
-func (v EventDestinationPreferences) LogValue() slog.Value { return redact.LogFields(v) }
-
-// Format prints the fields of v under every verb, with pointers dereferenced.
-func (v ExpectedResult) Format(s fmt.State, _ rune) { redact.PrintFields(s, v) }
-
-// LogValue returns what [ExpectedResult.Format] prints.
-func (v ExpectedResult) LogValue() slog.Value { return redact.LogFields(v) }
-
-// Format prints the fields of v under every verb, with pointers dereferenced.
-func (v FallbackTimeZone) Format(s fmt.State, _ rune) { redact.PrintFields(s, v) }
-
-// LogValue returns what [FallbackTimeZone.Format] prints.
-func (v FallbackTimeZone) LogValue() slog.Value { return redact.LogFields(v) }
-
-// Format prints the fields of v under every verb, with pointers dereferenced.
-func (v HistoricalDaysToPull) Format(s fmt.State, _ rune) { redact.PrintFields(s, v) }
-
-// LogValue returns what [HistoricalDaysToPull.Format] prints.
-func (v HistoricalDaysToPull) LogValue() slog.Value { return redact.LogFields(v) }
-
-// Format prints the fields of v under every verb, with pointers dereferenced.
-func (v HistoricalPull) Format(s fmt.State, _ rune) { redact.PrintFields(s, v) }
-
-// LogValue returns what [HistoricalPull.Format] prints.
-func (v HistoricalPull) LogValue() slog.Value { return redact.LogFields(v) }
-
-// Format prints the fields of v under every verb, with pointers dereferenced.
-func (v HistoricalPullPage) Format(s fmt.State, _ rune) { redact.PrintFields(s, v) }
-
-// LogValue returns what [HistoricalPullPage.Format] prints.
-func (v HistoricalPullPage) LogValue() slog.Value { return redact.LogFields(v) }
-
-// Format prints the fields of v under every verb, with pointers dereferenced.
-func (v HistoricalPullTimeline) Format(s fmt.State, _ rune) { redact.PrintFields(s, v) }
-
-// LogValue returns what [HistoricalPullTimeline.Format] prints.
-func (v HistoricalPullTimeline) LogValue() slog.Value { return redact.LogFields(v) }
-
-// Format prints the fields of v under every verb, with pointers dereferenced.
-func (v LOINC) Format(s fmt.State, _ rune) { redact.PrintFields(s, v) }
-
-// LogValue returns what [LOINC.Format] prints.
-func (v LOINC) LogValue() slog.Value { return redact.LogFields(v) }
-
-// Format prints the fields of v under every verb, with pointers dereferenced.
-func (v Lab) Format(s fmt.State, _ rune) { redact.PrintFields(s, v) }
-
-// LogValue returns what [Lab.Format] prints.
-func (v Lab) LogValue() slog.Value { return redact.LogFields(v) }
-
-// Format prints the fields of v under every verb, with pointers dereferenced.
-func (v LabAccount) Format(s fmt.State, _ rune) { redact.PrintFields(s, v) }
-
-// LogValue returns what [LabAccount.Format] prints.
-func (v LabAccount) LogValue() slog.Value { return redact.LogFields(v) }
-
-// Format prints the fields of v under every verb, with pointers dereferenced.
-func (v LabAccountResponse) Format(s fmt.State, _ rune) { redact.PrintFields(s, v) }
-
-// LogValue returns what [LabAccountResponse.Format] prints.
-func (v LabAccountResponse) LogValue() slog.Value { return redact.LogFields(v) }
-
-// Format prints the fields of v under every verb, with pointers dereferenced.
-func (v LabCorpCredentials) Format(s fmt.State, _ rune) { redact.PrintFields(s, v) }
-
-// LogValue returns what [LabCorpCredentials.Format] prints.
-func (v LabCorpCredentials) LogValue() slog.Value { return redact.LogFields(v) }
-
-// Format prints the fields of v under every verb, with pointers dereferenced.
-func (v LabTest) Format(s fmt.State, _ rune) { redact.PrintFields(s, v) }
-
-// LogValue returns what [LabTest.Format] prints.
-func (v LabTest) LogValue() slog.Value { return redact.LogFields(v) }
-
-// Format prints the fields of v under every verb, with pointers dereferenced.
-func (v LabTestPage) Format(s fmt.State, _ rune) { redact.PrintFields(s, v) }
-
-// LogValue returns what [LabTestPage.Format] prints.
-func (v LabTestPage) LogValue() slog.Value { return redact.LogFields(v) }
-
-// Format prints the fields of v under every verb, with pointers dereferenced.
-func (v LabTestPanelPricing) Format(s fmt.State, _ rune) { redact.PrintFields(s, v) }
-
-// LogValue returns what [LabTestPanelPricing.Format] prints.
-func (v LabTestPanelPricing) LogValue() slog.Value { return redact.LogFields(v) }
-
-// Format prints the fields of v under every verb, with pointers dereferenced.
-func (v LabTestPricing) Format(s fmt.State, _ rune) { redact.PrintFields(s, v) }
-
-// LogValue returns what [LabTestPricing.Format] prints.
-func (v LabTestPricing) LogValue() slog.Value { return redact.LogFields(v) }
-
-// Format prints the fields of v under every verb, with pointers dereferenced.
-func (v LastAttempt) Format(s fmt.State, _ rune) { redact.PrintFields(s, v) }
-
-// LogValue returns what [LastAttempt.Format] prints.
-func (v LastAttempt) LogValue() slog.Value { return redact.LogFields(v) }
-
-// Format prints the fields of v under every verb, with pointers dereferenced.
-func (v LibreConfig) Format(s fmt.State, _ rune) { redact.PrintFields(s, v) }
-
-// LogValue returns what [LibreConfig.Format] prints.
-func (v LibreConfig) LogValue() slog.Value { return redact.LogFields(v) }
-
-// Format prints the fields of v under every verb, with pointers dereferenced.
-func (v Marker) Format(s fmt.State, _ rune) { redact.PrintFields(s, v) }
-
-// LogValue returns what [Marker.Format] prints.
-func (v Marker) LogValue() slog.Value { return redact.LogFields(v) }
-
-// Format prints the fields of v under every verb, with pointers dereferenced.
-func (v MarkerPage) Format(s fmt.State, _ rune) { redact.PrintFields(s, v) }
-
-// LogValue returns what [MarkerPage.Format] prints.
-func (v MarkerPage) LogValue() slog.Value { return redact.LogFields(v) }
-
-// Format prints the fields of v under every verb, with pointers dereferenced.
-func (v MarkerPricing) Format(s fmt.State, _ rune) { redact.PrintFields(s, v) }
-
-// LogValue returns what [MarkerPricing.Format] prints.
-func (v MarkerPricing) LogValue() slog.Value { return redact.LogFields(v) }
-
-// Format prints the fields of v under every verb, with pointers dereferenced.
-func (v OnSiteCollectionOrder) Format(s fmt.State, _ rune) { redact.PrintFields(s, v) }
-
-// LogValue returns what [OnSiteCollectionOrder.Format] prints.
-func (v OnSiteCollectionOrder) LogValue() slog.Value { return redact.LogFields(v) }
-
-// Format prints the fields of v under every verb, with pointers dereferenced.
-func (v OrderEvent) Format(s fmt.State, _ rune) { redact.PrintFields(s, v) }
-
-// LogValue returns what [OrderEvent.Format] prints.
-func (v OrderEvent) LogValue() slog.Value { return redact.LogFields(v) }
-
-// Format prints the fields of v under every verb, with pointers dereferenced.
-func (v OrderInTransaction) Format(s fmt.State, _ rune) { redact.PrintFields(s, v) }
-
-// LogValue returns what [OrderInTransaction.Format] prints.
-func (v OrderInTransaction) LogValue() slog.Value { return redact.LogFields(v) }
-
-// Format prints the fields of v under every verb, with pointers dereferenced.
-func (v OrderSummary) Format(s fmt.State, _ rune) { redact.PrintFields(s, v) }
-
-// LogValue returns what [OrderSummary.Format] prints.
-func (v OrderSummary) LogValue() slog.Value { return redact.LogFields(v) }
-
-// Format prints the fields of v under every verb, with pointers dereferenced.
-func (v OrderTransaction) Format(s fmt.State, _ rune) { redact.PrintFields(s, v) }
-
-// LogValue returns what [OrderTransaction.Format] prints.
-func (v OrderTransaction) LogValue() slog.Value { return redact.LogFields(v) }
-
-// Format prints the fields of v under every verb, with pointers dereferenced.
-func (v OrderTransactionDetails) Format(s fmt.State, _ rune) { redact.PrintFields(s, v) }
-
-// LogValue returns what [OrderTransactionDetails.Format] prints.
-func (v OrderTransactionDetails) LogValue() slog.Value { return redact.LogFields(v) }
-
-// Format prints the fields of v under every verb, with pointers dereferenced.
-func (v Organisation) Format(s fmt.State, _ rune) { redact.PrintFields(s, v) }
-
-// LogValue returns what [Organisation.Format] prints.
-func (v Organisation) LogValue() slog.Value { return redact.LogFields(v) }
-
-// Format prints the fields of v under every verb, with pointers dereferenced.
-func (v PSCAreaInfo) Format(s fmt.State, _ rune) { redact.PrintFields(s, v) }
-
-// LogValue returns what [PSCAreaInfo.Format] prints.
-func (v PSCAreaInfo) LogValue() slog.Value { return redact.LogFields(v) }
-
-// Format prints the fields of v under every verb, with pointers dereferenced.
-func (v PSCAreaInfoDetails) Format(s fmt.State, _ rune) { redact.PrintFields(s, v) }
-
-// LogValue returns what [PSCAreaInfoDetails.Format] prints.
-func (v PSCAreaInfoDetails) LogValue() slog.Value { return redact.LogFields(v) }
-
-// Format prints the fields of v under every verb, with pointers dereferenced.
-func (v PhlebotomyAreaInfo) Format(s fmt.State, _ rune) { redact.PrintFields(s, v) }
-
-// LogValue returns what [PhlebotomyAreaInfo.Format] prints.
-func (v PhlebotomyAreaInfo) LogValue() slog.Value { return redact.LogFields(v) }
-
-// Format prints the fields of v under every verb, with pointers dereferenced.
-func (v PhlebotomyProviderInfo) Format(s fmt.State, _ rune) { redact.PrintFields(s, v) }
-
-// LogValue returns what [PhlebotomyProviderInfo.Format] prints.
-func (v PhlebotomyProviderInfo) LogValue() slog.Value { return redact.LogFields(v) }
-
-// Format prints the fields of v under every verb, with pointers dereferenced.
-func (v PreparationStep) Format(s fmt.State, _ rune) { redact.PrintFields(s, v) }
-
-// LogValue returns what [PreparationStep.Format] prints.
-func (v PreparationStep) LogValue() slog.Value { return redact.LogFields(v) }
-
-// Format prints the fields of v under every verb, with pointers dereferenced.
-func (v Pricing) Format(s fmt.State, _ rune) { redact.PrintFields(s, v) }
-
-// LogValue returns what [Pricing.Format] prints.
-func (v Pricing) LogValue() slog.Value { return redact.LogFields(v) }
-
-// Format prints the fields of v under every verb, with pointers dereferenced.
-func (v PricingConditions) Format(s fmt.State, _ rune) { redact.PrintFields(s, v) }
-
-// LogValue returns what [PricingConditions.Format] prints.
-func (v PricingConditions) LogValue() slog.Value { return redact.LogFields(v) }
-
-// Format prints the fields of v under every verb, with pointers dereferenced.
-func (v PricingModifier) Format(s fmt.State, _ rune) { redact.PrintFields(s, v) }
-
-// LogValue returns what [PricingModifier.Format] prints.
-func (v PricingModifier) LogValue() slog.Value { return redact.LogFields(v) }
-
-// Format prints the fields of v under every verb, with pointers dereferenced.
-func (v PricingModifierRange) Format(s fmt.State, _ rune) { redact.PrintFields(s, v) }
-
-// LogValue returns what [PricingModifierRange.Format] prints.
-func (v PricingModifierRange) LogValue() slog.Value { return redact.LogFields(v) }
-
-// Format prints the fields of v under every verb, with pointers dereferenced.
-func (v PrometheusQueryData) Format(s fmt.State, _ rune) { redact.PrintFields(s, v) }
-
-// LogValue returns what [PrometheusQueryData.Format] prints.
-func (v PrometheusQueryData) LogValue() slog.Value { return redact.LogFields(v) }
-
-// Format prints the fields of v under every verb, with pointers dereferenced.
-func (v PrometheusQueryResponse) Format(s fmt.State, _ rune) { redact.PrintFields(s, v) }
-
-// LogValue returns what [PrometheusQueryResponse.Format] prints.
-func (v PrometheusQueryResponse) LogValue() slog.Value { return redact.LogFields(v) }
-
-// Format prints the fields of v under every verb, with pointers dereferenced.
-func (v PrometheusQueryResult) Format(s fmt.State, _ rune) { redact.PrintFields(s, v) }
-
-// LogValue returns what [PrometheusQueryResult.Format] prints.
-func (v PrometheusQueryResult) LogValue() slog.Value { return redact.LogFields(v) }
-
-// Format prints the fields of v under every verb, with pointers dereferenced.
-func (v ProviderDataPullPreferences) Format(s fmt.State, _ rune) { redact.PrintFields(s, v) }
-
-// LogValue returns what [ProviderDataPullPreferences.Format] prints.
-func (v ProviderDataPullPreferences) LogValue() slog.Value { return redact.LogFields(v) }
-
-// Format prints the fields of v under every verb, with pointers dereferenced.
-func (v ProviderDetails) Format(s fmt.State, _ rune) { redact.PrintFields(s, v) }
-
-// LogValue returns what [ProviderDetails.Format] prints.
-func (v ProviderDetails) LogValue() slog.Value { return redact.LogFields(v) }
-
-// Format prints the fields of v under every verb, with pointers dereferenced.
-func (v ProviderHistoricalPulls) Format(s fmt.State, _ rune) { redact.PrintFields(s, v) }
-
-// LogValue returns what [ProviderHistoricalPulls.Format] prints.
-func (v ProviderHistoricalPulls) LogValue() slog.Value { return redact.LogFields(v) }
-
-// Format prints the fields of v under every verb, with pointers dereferenced.
-func (v ResendEventsResponse) Format(s fmt.State, _ rune) { redact.PrintFields(s, v) }
-
-// LogValue returns what [ResendEventsResponse.Format] prints.
-func (v ResendEventsResponse) LogValue() slog.Value { return redact.LogFields(v) }
-
-// Format prints the fields of v under every verb, with pointers dereferenced.
-func (v ResourceAvailability) Format(s fmt.State, _ rune) { redact.PrintFields(s, v) }
-
-// LogValue returns what [ResourceAvailability.Format] prints.
-func (v ResourceAvailability) LogValue() slog.Value { return redact.LogFields(v) }
-
-// Format prints the fields of v under every verb, with pointers dereferenced.
-func (v ResourceStatistics) Format(s fmt.State, _ rune) { redact.PrintFields(s, v) }
-
-// LogValue returns what [ResourceStatistics.Format] prints.
-func (v ResourceStatistics) LogValue() slog.Value { return redact.LogFields(v) }
-
-// Format prints the fields of v under every verb, with pointers dereferenced.
-func (v ScopeRequirements) Format(s fmt.State, _ rune) { redact.PrintFields(s, v) }
-
-// LogValue returns what [ScopeRequirements.Format] prints.
-func (v ScopeRequirements) LogValue() slog.Value { return redact.LogFields(v) }
-
-// Format prints the fields of v under every verb, with pointers dereferenced.
-func (v ScopeRequirementsGrants) Format(s fmt.State, _ rune) { redact.PrintFields(s, v) }
-
-// LogValue returns what [ScopeRequirementsGrants.Format] prints.
-func (v ScopeRequirementsGrants) LogValue() slog.Value { return redact.LogFields(v) }
-
-// Format prints the fields of v under every verb, with pointers dereferenced.
-func (v Source) Format(s fmt.State, _ rune) { redact.PrintFields(s, v) }
-
-// LogValue returns what [Source.Format] prints.
-func (v Source) LogValue() slog.Value { return redact.LogFields(v) }
-
-// Format prints the fields of v under every verb, with pointers dereferenced.
-func (v SourceMarker) Format(s fmt.State, _ rune) { redact.PrintFields(s, v) }
-
-// LogValue returns what [SourceMarker.Format] prints.
-func (v SourceMarker) LogValue() slog.Value { return redact.LogFields(v) }
-
-// Format prints the fields of v under every verb, with pointers dereferenced.
-func (v Svix) Format(s fmt.State, _ rune) { redact.PrintFields(s, v) }
-
-// LogValue returns what [Svix.Format] prints.
-func (v Svix) LogValue() slog.Value { return redact.LogFields(v) }
-
-// Format prints the fields of v under every verb, with pointers dereferenced.
-func (v Team) Format(s fmt.State, _ rune) { redact.PrintFields(s, v) }
-
-// LogValue returns what [Team.Format] prints.
-func (v Team) LogValue() slog.Value { return redact.LogFields(v) }
-
-// Format prints the fields of v under every verb, with pointers dereferenced.
-func (v TeamConfig) Format(s fmt.State, _ rune) { redact.PrintFields(s, v) }
-
-// LogValue returns what [TeamConfig.Format] prints.
-func (v TeamConfig) LogValue() slog.Value { return redact.LogFields(v) }
-
-// Format prints the fields of v under every verb, with pointers dereferenced.
-func (v TeamCustomCredentialsPreparation) Format(s fmt.State, _ rune) { redact.PrintFields(s, v) }
-
-// LogValue returns what [TeamCustomCredentialsPreparation.Format] prints.
-func (v TeamCustomCredentialsPreparation) LogValue() slog.Value { return redact.LogFields(v) }
-
-// Format prints the fields of v under every verb, with pointers dereferenced.
-func (v TeamDataPullPreferences) Format(s fmt.State, _ rune) { redact.PrintFields(s, v) }
-
-// LogValue returns what [TeamDataPullPreferences.Format] prints.
-func (v TeamDataPullPreferences) LogValue() slog.Value { return redact.LogFields(v) }
-
-// Format prints the fields of v under every verb, with pointers dereferenced.
-func (v TeamDataPullPreferencesPage) Format(s fmt.State, _ rune) { redact.PrintFields(s, v) }
-
-// LogValue returns what [TeamDataPullPreferencesPage.Format] prints.
-func (v TeamDataPullPreferencesPage) LogValue() slog.Value { return redact.LogFields(v) }
-
-// Format prints the fields of v under every verb, with pointers dereferenced.
-func (v TeamPage) Format(s fmt.State, _ rune) { redact.PrintFields(s, v) }
-
-// LogValue returns what [TeamPage.Format] prints.
-func (v TeamPage) LogValue() slog.Value { return redact.LogFields(v) }
-
-// Format prints the fields of v under every verb, with pointers dereferenced.
-func (v TeamRoleBinding) Format(s fmt.State, _ rune) { redact.PrintFields(s, v) }
-
-// LogValue returns what [TeamRoleBinding.Format] prints.
-func (v TeamRoleBinding) LogValue() slog.Value { return redact.LogFields(v) }
-
-// Format prints the fields of v under every verb, with pointers dereferenced.
-func (v TeamScopeRequirements) Format(s fmt.State, _ rune) { redact.PrintFields(s, v) }
-
-// LogValue returns what [TeamScopeRequirements.Format] prints.
-func (v TeamScopeRequirements) LogValue() slog.Value { return redact.LogFields(v) }
-
-// Format prints the fields of v under every verb, with pointers dereferenced.
-func (v TeamSettings) Format(s fmt.State, _ rune) { redact.PrintFields(s, v) }
-
-// LogValue returns what [TeamSettings.Format] prints.
-func (v TeamSettings) LogValue() slog.Value { return redact.LogFields(v) }
-
-// Format prints the fields of v under every verb, with pointers dereferenced.
-func (v TimeSlot) Format(s fmt.State, _ rune) { redact.PrintFields(s, v) }
-
-// LogValue returns what [TimeSlot.Format] prints.
-func (v TimeSlot) LogValue() slog.Value { return redact.LogFields(v) }
-
-// Format prints the fields of v under every verb, with pointers dereferenced.
-func (v USStatePricingCondition) Format(s fmt.State, _ rune) { redact.PrintFields(s, v) }
-
-// LogValue returns what [USStatePricingCondition.Format] prints.
-func (v USStatePricingCondition) LogValue() slog.Value { return redact.LogFields(v) }
-
-// Format prints the fields of v under every verb, with pointers dereferenced.
-func (v UserDeletion) Format(s fmt.State, _ rune) { redact.PrintFields(s, v) }
-
-// LogValue returns what [UserDeletion.Format] prints.
-func (v UserDeletion) LogValue() slog.Value { return redact.LogFields(v) }
-
-// Format prints the fields of v under every verb, with pointers dereferenced.
-func (v UserHistoricalPulls) Format(s fmt.State, _ rune) { redact.PrintFields(s, v) }
-
-// LogValue returns what [UserHistoricalPulls.Format] prints.
-func (v UserHistoricalPulls) LogValue() slog.Value { return redact.LogFields(v) }
-
-// Format prints the fields of v under every verb, with pointers dereferenced.
-func (v UserRefresh) Format(s fmt.State, _ rune) { redact.PrintFields(s, v) }
-
-// LogValue returns what [UserRefresh.Format] prints.
-func (v UserRefresh) LogValue() slog.Value { return redact.LogFields(v) }
-
-// Format prints the fields of v under every verb, with pointers dereferenced.
-func (v UserResources) Format(s fmt.State, _ rune) { redact.PrintFields(s, v) }
-
-// LogValue returns what [UserResources.Format] prints.
-func (v UserResources) LogValue() slog.Value { return redact.LogFields(v) }
-
-// Format prints the fields of v under every verb, with pointers dereferenced.
-func (v UserResourcesPage) Format(s fmt.State, _ rune) { redact.PrintFields(s, v) }
-
-// LogValue returns what [UserResourcesPage.Format] prints.
-func (v UserResourcesPage) LogValue() slog.Value { return redact.LogFields(v) }
-
-// Format prints the fields of v under every verb, with pointers dereferenced.
-func (v WalkInTestOrder) Format(s fmt.State, _ rune) { redact.PrintFields(s, v) }
-
-// LogValue returns what [WalkInTestOrder.Format] prints.
-func (v WalkInTestOrder) LogValue() slog.Value { return redact.LogFields(v) }
-
-// Format prints the result of [Appointment.LogValue] under every verb.
 func (v Appointment) Format(s fmt.State, _ rune) { redact.Print(s, v.LogValue().String()) }
 
-// Format prints the result of [Attempt.LogValue] under every verb.
 func (v Attempt) Format(s fmt.State, _ rune) { redact.Print(s, v.LogValue().String()) }
 
-// Format prints the result of [Call.LogValue] under every verb.
 func (v Call) Format(s fmt.State, _ rune) { redact.Print(s, v.LogValue().String()) }
 
-// Format prints the result of [ManagementKey.LogValue] under every verb.
 func (v ManagementKey) Format(s fmt.State, _ rune) { redact.Print(s, v.LogValue().String()) }
 
-// Format prints the result of [Order.LogValue] under every verb.
 func (v Order) Format(s fmt.State, _ rune) { redact.Print(s, v.LogValue().String()) }
 
-// Format prints the result of [PostOrderResponse.LogValue] under every verb.
 func (v PostOrderResponse) Format(s fmt.State, _ rune) { redact.Print(s, v.LogValue().String()) }
 
-// Format prints the result of [TeamAPIKey.LogValue] under every verb.
 func (v TeamAPIKey) Format(s fmt.State, _ rune) { redact.Print(s, v.LogValue().String()) }
 
-// Format prints the result of [User.LogValue] under every verb.
 func (v User) Format(s fmt.State, _ rune) { redact.Print(s, v.LogValue().String()) }

@@ -223,8 +223,6 @@ type OrderEvent struct {
 
 // OrderPhysician is the ordering physician of an [Order], or one of [TeamService.Physicians].
 type OrderPhysician struct {
-	Redacted
-
 	FirstName string `json:"first_name"` // given name
 	LastName  string `json:"last_name"`  // family name
 	NPI       string `json:"npi"`        // National Provider Identifier
@@ -234,8 +232,6 @@ type OrderPhysician struct {
 
 // OrderDetails holds the details of an order that depend on its collection method.
 type OrderDetails struct {
-	Redacted
-
 	// Type is the collection method, which determines the type of Data. Values other than the
 	// constants occur.
 	Type LabTestCollectionMethod `json:"type"`
@@ -280,8 +276,6 @@ type WalkInTestOrder struct {
 // TestkitOrder holds the details of an order whose sample is collected with a kit that is sent to
 // the patient.
 type TestkitOrder struct {
-	Redacted
-
 	ID        uuid.UUID `json:"id"`         // ID of the details
 	Shipment  *Shipment `json:"shipment"`   // nil if there is no shipment yet
 	CreatedAt time.Time `json:"created_at"` // when the details were created
@@ -314,16 +308,12 @@ type OnSiteCollectionOrder struct {
 // UnknownOrderDetails holds details of a type that this version does not support.
 // [RawObject.RawJSON] returns them, and encoding them returns the same JSON.
 type UnknownOrderDetails struct {
-	Redacted
-
 	RawObject `json:"-"`
 }
 
 // Shipment tracks a test kit in both directions: outbound to the customer and inbound to the lab.
 // Every field but ID may be nil. Tracking numbers and URLs can reveal the patient's address.
 type Shipment struct {
-	Redacted
-
 	ID                     uuid.UUID `json:"id"`                       // shipment ID
 	OutboundTrackingNumber *string   `json:"outbound_tracking_number"` // to the customer
 	// OutboundTrackingURL is the courier's tracking page.

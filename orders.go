@@ -329,8 +329,6 @@ func (p ListOrdersParams) query() queryValues {
 // OrderPage is one page of orders: the response of [OrdersService.List]. A response that is a bare
 // list is decoded as a page with that list, and RawJSON returns that page.
 type OrderPage struct {
-	Redacted
-
 	Orders []Order `json:"orders" jsonread:"own"` // the orders of the page
 	// Total is the number of orders on all pages, nil if not reported.
 	Total *int64 `json:"total,omitzero"`

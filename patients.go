@@ -37,8 +37,6 @@ type PatientDetailsWithValidation struct {
 
 // GuarantorDetails is a parent or medical proxy, in requests and in orders.
 type GuarantorDetails struct {
-	Redacted
-
 	FirstName       string  `json:"first_name"`                // given name
 	LastName        string  `json:"last_name"`                 // family name
 	Address         Address `json:"address"`                   // home address
@@ -52,8 +50,6 @@ type GuarantorDetails struct {
 
 // Address is the address of a guarantor or of a [UserInfo], in requests and in responses.
 type Address struct {
-	Redacted
-
 	FirstLine string `json:"first_line"` // street and number
 	// SecondLine is omitted from a request if nil, which the service treats as the empty string. In
 	// an order it points to the empty string if the field is absent, and is nil if it is null.
@@ -144,8 +140,6 @@ func NewPNG(data []byte) *SignatureImage {
 
 // OrderPatientDetails is the patient of an [Order].
 type OrderPatientDetails struct {
-	Redacted
-
 	// DOB is the date of birth. The specification declares a date-time, and both date-times and
 	// bare dates occur. DOB is the date as written, without conversion to another time zone.
 	DOB Date `json:"dob"`
@@ -172,8 +166,6 @@ type OrderPatientDetails struct {
 
 // OrderPatientAddress is the patient's address in an [Order].
 type OrderPatientAddress struct {
-	Redacted
-
 	ReceiverName string  `json:"receiver_name"`        // empty by default
 	FirstLine    string  `json:"first_line"`           // street and number
 	SecondLine   *string `json:"second_line,omitzero"` // nil if there is none
@@ -192,8 +184,6 @@ type OrderPatientAddress struct {
 // ShippingAddress is the address to which a test kit is sent before it is registered: in orders,
 // and in a [CreateTestkitBody].
 type ShippingAddress struct {
-	Redacted
-
 	ReceiverName string  `json:"receiver_name"`        // recipient of the parcel
 	FirstLine    string  `json:"first_line"`           // street and number
 	SecondLine   *string `json:"second_line,omitzero"` // nil if there is none

@@ -2,9 +2,12 @@ package labhealth
 
 import (
 	"encoding/json"
+	"fmt"
+	"log/slog"
 	"strings"
 
 	"github.com/labhealth/labhealth-go/internal/jsonread"
+	"github.com/labhealth/labhealth-go/internal/redact"
 )
 
 //go:generate go run ./scripts/generate
@@ -37,6 +40,13 @@ func (r RawObject) Malformed() []Malformed {
 	}
 	return list
 }
+
+// Format prints "{redacted}" under every verb, and so does every type that embeds RawObject without
+// a printed form of its own: see [Redacted].
+func (RawObject) Format(s fmt.State, _ rune) { redact.Print(s, redact.Form) }
+
+// LogValue returns "{redacted}".
+func (RawObject) LogValue() slog.Value { return slog.StringValue(redact.Form) }
 
 // Equal always reports true. It exists for go-cmp, so that cmp.Diff compares a decoded value with a
 // literal by their fields alone.

@@ -7,18 +7,20 @@ import (
 	"github.com/labhealth/labhealth-go/internal/redact"
 )
 
-// Redacted marks a type that holds patient data or secrets: a struct of this module embeds it.
-// Printed with package fmt, or logged as an attribute of log/slog, the value then shows the name of
-// its type, such as "labhealth.Shipment{redacted}", and nothing else. Its JSON encoding is not
-// redacted.
+// Redacted is embedded in the types of requests and options that hold patient data or secrets.
+// Printed with package fmt, or logged as an attribute of log/slog, they show "{redacted}". So do
+// all types that are decoded from JSON of the service, because they embed [RawObject]. Some of them
+// add their IDs; those that hold nothing about a person and no secret, such as [LabTest], print
+// their fields. JSON is never redacted.
 //
-// Three cases cannot be prevented: fmt prints the unexported fields of a caller's own struct, and
-// whatever is passed to %p, or to %w without being an error; and slog's JSON handler encodes values
-// that are nested in slices, maps and structs.
+// Four cases cannot be prevented. Package fmt prints the unexported fields of a program's own
+// structs, and whatever is passed to %p, or to %w without being an error. The JSON handler of slog
+// encodes values inside slices, maps and structs. It also encodes a program's own struct that
+// embeds two of these types, because the methods of both hide each other.
 type Redacted struct{}
 
-// LogValue returns "{redacted}". The types that embed Redacted add their name.
-func (Redacted) LogValue() slog.Value { return slog.StringValue("{redacted}") }
+// Format prints "{redacted}" under every verb.
+func (Redacted) Format(s fmt.State, _ rune) { redact.Print(s, redact.Form) }
 
-// Format prints "{redacted}" under every verb. The types that embed Redacted add their name.
-func (r Redacted) Format(s fmt.State, _ rune) { redact.Print(s, r.LogValue().String()) }
+// LogValue returns "{redacted}".
+func (Redacted) LogValue() slog.Value { return slog.StringValue(redact.Form) }

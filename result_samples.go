@@ -10,8 +10,6 @@ import (
 
 // SampleData describes a sample and its handling. Source: public API reference only.
 type SampleData struct {
-	Redacted
-
 	SampleID      *string     `json:"sample_id,omitzero"`      // nil if not given
 	ControlNumber *string     `json:"control_number,omitzero"` // nil if not given
 	DateCollected *SampleTime `json:"date_collected,omitzero"` // when the sample was collected; nil if unknown
@@ -27,8 +25,6 @@ type SampleData struct {
 
 // PerformingLaboratory is a laboratory that analyzed a sample. Source: public API reference only.
 type PerformingLaboratory struct {
-	Redacted
-
 	Name            string   `json:"name"`                      // human-readable name
 	PhoneNumber     *string  `json:"phone_number,omitzero"`     // nil if not given
 	MedicalDirector *string  `json:"medical_director,omitzero"` // nil if not given
@@ -40,8 +36,6 @@ type PerformingLaboratory struct {
 // ClinicalInformation is what the lab was told about the patient and the sample. Source: public API
 // reference only.
 type ClinicalInformation struct {
-	Redacted
-
 	Fasting     bool    `json:"fasting" default:"false"` // whether the patient fasted; false by default
 	Notes       *string `json:"notes,omitzero"`          // nil if there are none
 	Information *string `json:"information,omitzero"`    // nil if there is none

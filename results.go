@@ -37,8 +37,6 @@ func (s *OrdersService) ResultsMetadata(ctx context.Context, orderID uuid.UUID, 
 // [OrdersService.Results] and [OrderTransactionsService.Results]. Source: public API reference
 // only.
 type OrderResults struct {
-	Redacted
-
 	// Metadata identifies the patient, the sample and the laboratory.
 	Metadata ResultsMetadata `json:"metadata"`
 	// Results has one element per measurement. It is nil for older orders, whose results are an
@@ -95,8 +93,6 @@ func (m *ResultsMetadata) interpretedAs(values ...Interpretation) bool {
 // have the day first. An age that is a number is left empty and reported by [RawObject.Malformed].
 // Source: public API reference only.
 type ResultsMetadata struct {
-	Redacted
-
 	Age            string `json:"age"`             // age of the patient in years
 	DOB            string `json:"dob"`             // date of birth, in any format
 	Patient        string `json:"patient"`         // name of the patient
@@ -150,8 +146,6 @@ const (
 // Result is the result of one measurement. Source of all but Result, ResultType and Value: public
 // API reference only.
 type Result struct {
-	Redacted
-
 	Name   string `json:"name"`   // human-readable name
 	Slug   string `json:"slug"`   // stable identifier; empty by default
 	Result string `json:"result"` // the result as a string; see [Result.Parse]
@@ -208,8 +202,6 @@ func (r *Result) Critical() bool { return r.Interpretation == InterpretationCrit
 // MissingResult reports a measurement that was ordered but could not be made. Source: public API
 // reference only.
 type MissingResult struct {
-	Redacted
-
 	Name string `json:"name"` // human-readable name
 	Slug string `json:"slug"` // stable identifier
 	// InferredFailureType is the reason why the result is missing.

@@ -45,8 +45,6 @@ const DelegatedFlowOrderAndResults DelegatedFlowType = "order_and_results_with_c
 
 // TeamDetails is the team of a client, with its keys.
 type TeamDetails struct {
-	Redacted
-
 	ID    uuid.UUID `json:"id"`     // team ID
 	OrgID uuid.UUID `json:"org_id"` // ID of the organisation
 	Name  string    `json:"name"`   // display name
@@ -87,8 +85,6 @@ func (t *TeamDetails) verify() error { return requireID(t.ID, "team") }
 
 // APIKey is a key of the team API in [TeamDetails].
 type APIKey struct {
-	Redacted
-
 	ID        uuid.UUID  `json:"id"`                  // ID of the key, not secret
 	Label     string     `json:"label"`               // display name
 	Value     Secret     `json:"value"`               // the key itself

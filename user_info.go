@@ -13,8 +13,6 @@ const (
 
 // UserInfo is the demographic data of a user. Source: public API reference only.
 type UserInfo struct {
-	Redacted
-
 	FirstName   string  `json:"first_name"`   // given name
 	LastName    string  `json:"last_name"`    // family name
 	Email       string  `json:"email"`        // one address

@@ -67,8 +67,6 @@ type Source struct {
 
 // FallbackBirthDate is a birth date that a data source reported.
 type FallbackBirthDate struct {
-	Redacted
-
 	Value      Date      `json:"value"`       // the birth date
 	SourceSlug string    `json:"source_slug"` // slug of the source
 	UpdatedAt  time.Time `json:"updated_at"`  // when the source reported it
@@ -109,8 +107,6 @@ type ListUsersParams struct {
 // list, which older deployments send, is decoded as a page with that list, and RawJSON returns that
 // page.
 type UserPage struct {
-	Redacted
-
 	Users  []User `json:"users" jsonread:"own"` // the users of the page
 	Total  int64  `json:"total"`                // number of users on all pages
 	Offset int64  `json:"offset"`               // number of users before the page

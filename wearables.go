@@ -137,8 +137,6 @@ func (q summariesQuery) query() queryValues {
 
 // SummaryPage is the response of [WearablesService.Summaries]. Source: public API reference only.
 type SummaryPage struct {
-	Redacted
-
 	// Data has the summaries as received. Changes to it have no effect on the JSON encoding of a
 	// received page.
 	Data []json.RawMessage `json:"-"`
@@ -253,8 +251,6 @@ func (p ListSamplesParams) query() queryValues {
 // SamplePage is one page of samples: the response of [WearablesService.Samples]. Source: public API
 // reference only.
 type SamplePage struct {
-	Redacted
-
 	// Groups has the samples by slug of the provider. Each group is an object with the samples of
 	// one source, in the fields source and data.
 	Groups map[string][]json.RawMessage `json:"groups"`
@@ -343,8 +339,6 @@ func (s *WearablesService) SleepStream(ctx context.Context, sleepID uuid.UUID, o
 // SleepStream is the response of [WearablesService.SleepStream]. A list that was not recorded is
 // nil or empty. Source: public API reference only.
 type SleepStream struct {
-	Redacted
-
 	HRV       []SleepStreamSample `json:"hrv,omitzero"`       // heart rate variability
 	Heartrate []SleepStreamSample `json:"heartrate,omitzero"` // heart rate
 	// Hypnogram has the stages of the sleep. The value of each is the number of the stage. The
@@ -357,8 +351,6 @@ type SleepStream struct {
 
 // SleepStreamSample is one sample of a [SleepStream]. Source: public API reference only.
 type SleepStreamSample struct {
-	Redacted
-
 	Timestamp      time.Time  `json:"timestamp"`                // when it was measured
 	TimezoneOffset *int64     `json:"timezone_offset,omitzero"` // seconds east of UTC
 	Start          *time.Time `json:"start,omitzero"`           // of a stage in the hypnogram, else nil

@@ -25,8 +25,6 @@ func (s *WorkoutsService) Stream(ctx context.Context, workoutID uuid.UUID, opts 
 // empty, and an element that was not recorded is nil. Source of the fields and units: public API
 // reference only.
 type WorkoutStream struct {
-	Redacted
-
 	Time           []int64    `json:"time,omitzero"`            // seconds since 1970
 	Heartrate      []*int64   `json:"heartrate,omitzero"`       // beats per minute
 	Cadence        []*float64 `json:"cadence,omitzero"`         // revolutions or steps per minute

@@ -4,43 +4,10 @@ package bulk
 
 import (
 	"fmt"
-	"log/slog"
 
 	"github.com/labhealth/labhealth-go/internal/redact"
 )
 
-// Format implements [fmt.Formatter]. See [labhealth.Redacted].
-func (v File) Format(s fmt.State, _ rune) { redact.Print(s, "bulk.File{redacted}") }
-
-// LogValue implements [log/slog.LogValuer]. See [labhealth.Redacted].
-func (v File) LogValue() slog.Value { return slog.StringValue("bulk.File{redacted}") }
-
-// Format implements [fmt.Formatter]. See [labhealth.Redacted].
-func (v Options) Format(s fmt.State, _ rune) { redact.Print(s, "bulk.Options{redacted}") }
-
-// LogValue implements [log/slog.LogValuer]. See [labhealth.Redacted].
-func (v Options) LogValue() slog.Value { return slog.StringValue("bulk.Options{redacted}") }
-
-// Format implements [fmt.Formatter]. See [labhealth.Redacted].
-func (v Record) Format(s fmt.State, _ rune) { redact.Print(s, "bulk.Record{redacted}") }
-
-// LogValue implements [log/slog.LogValuer]. See [labhealth.Redacted].
-func (v Record) LogValue() slog.Value { return slog.StringValue("bulk.Record{redacted}") }
-
-// Format implements [fmt.Formatter]. See [labhealth.Redacted].
-func (v Row) Format(s fmt.State, _ rune) { redact.Print(s, "bulk.Row{redacted}") }
-
-// LogValue implements [log/slog.LogValuer]. See [labhealth.Redacted].
-func (v Row) LogValue() slog.Value { return slog.StringValue("bulk.Row{redacted}") }
-
-// Format implements [fmt.Formatter]. See [labhealth.Redacted].
-func (v Users) Format(s fmt.State, _ rune) { redact.Print(s, "bulk.Users{redacted}") }
-
-// LogValue implements [log/slog.LogValuer]. See [labhealth.Redacted].
-func (v Users) LogValue() slog.Value { return slog.StringValue("bulk.Users{redacted}") }
-
-// Format prints the result of [Entry.LogValue] under every verb.
 func (v Entry) Format(s fmt.State, _ rune) { redact.Print(s, v.LogValue().String()) }
 
-// Format prints the result of [Rejection.LogValue] under every verb.
 func (v Rejection) Format(s fmt.State, _ rune) { redact.Print(s, v.LogValue().String()) }

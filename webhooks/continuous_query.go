@@ -22,11 +22,9 @@ type ContinuousQueryChanges struct {
 	labhealth.RawObject
 }
 
-// ContinuousQueryResultTableChanges has the changed rows of one result table. It redacts itself
-// when printed. Source: public API reference only.
+// ContinuousQueryResultTableChanges has the changed rows of one result table. Source: public API
+// reference only.
 type ContinuousQueryResultTableChanges struct {
-	labhealth.Redacted `json:"-"`
-
 	QueryID   uuid.UUID `json:"query_id"`   // the query
 	QuerySlug string    `json:"query_slug"` // the team's name of the query
 	// Data has lists of JSON values by name. The reference does not document the names and values.

@@ -45,11 +45,8 @@ type Meal struct {
 	labhealth.RawObject `json:"-"`
 }
 
-// Food is a part of a [Meal]. A value that is not known is nil. It redacts itself when printed.
-// Source: public API reference only.
+// Food is a part of a [Meal]. A value that is not known is nil. Source: public API reference only.
 type Food struct {
-	labhealth.Redacted `json:"-"`
-
 	Energy *Energy `json:"energy,omitzero"` // energy
 	Macros *Macros `json:"macros,omitzero"` // macronutrients
 	Micros *Micros `json:"micros,omitzero"` // micronutrients
@@ -57,10 +54,8 @@ type Food struct {
 	labhealth.RawObject `json:"-"`
 }
 
-// Energy is the energy of food. It redacts itself when printed. Source: public API reference only.
+// Energy is the energy of food. Source: public API reference only.
 type Energy struct {
-	labhealth.Redacted `json:"-"`
-
 	Unit  string  `json:"unit"`  // always "kcal"
 	Value float64 `json:"value"` // in Unit
 
@@ -68,10 +63,8 @@ type Energy struct {
 }
 
 // Macros are the macronutrients of food. The reference does not give their units. A value that is
-// not known is nil. It redacts itself when printed. Source: public API reference only.
+// not known is nil. Source: public API reference only.
 type Macros struct {
-	labhealth.Redacted `json:"-"`
-
 	Carbs       *float64 `json:"carbs,omitzero"`       // carbohydrates
 	Protein     *float64 `json:"protein,omitzero"`     // protein
 	Fats        *Fats    `json:"fats,omitzero"`        // fats
@@ -85,10 +78,8 @@ type Macros struct {
 }
 
 // Fats are the fats of food. The reference does not give their units. A value that is not known is
-// nil. It redacts itself when printed. Source: public API reference only.
+// nil. Source: public API reference only.
 type Fats struct {
-	labhealth.Redacted `json:"-"`
-
 	Saturated       *float64 `json:"saturated,omitzero"`       // saturated fats
 	Monounsaturated *float64 `json:"monounsaturated,omitzero"` // monounsaturated fats
 	Polyunsaturated *float64 `json:"polyunsaturated,omitzero"` // polyunsaturated fats
@@ -100,11 +91,8 @@ type Fats struct {
 }
 
 // Micros are the micronutrients of food by name. The reference gives neither their names nor their
-// units. A map that is missing or null is nil. It redacts itself when printed. Source: public API
-// reference only.
+// units. A map that is missing or null is nil. Source: public API reference only.
 type Micros struct {
-	labhealth.Redacted `json:"-"`
-
 	Minerals      map[string]float64 `json:"minerals,omitzero"`       // minerals
 	TraceElements map[string]float64 `json:"trace_elements,omitzero"` // trace elements
 	Vitamins      map[string]float64 `json:"vitamins,omitzero"`       // vitamins

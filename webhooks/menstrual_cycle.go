@@ -44,109 +44,84 @@ type MenstrualCycle struct {
 	labhealth.RawObject `json:"-"`
 }
 
-// MenstrualFlowEntry is the menstrual flow of a day. It redacts itself when printed. Source: public
-// API reference only.
+// MenstrualFlowEntry is the menstrual flow of a day. Source: public API reference only.
 type MenstrualFlowEntry struct {
-	labhealth.Redacted `json:"-"`
-
 	Date labhealth.Date `json:"date"` // the day
 	Flow MenstrualFlow  `json:"flow"` // amount
 
 	labhealth.RawObject `json:"-"`
 }
 
-// CervicalMucusEntry is the cervical mucus of a day. It redacts itself when printed. Source: public
-// API reference only.
+// CervicalMucusEntry is the cervical mucus of a day. Source: public API reference only.
 type CervicalMucusEntry struct {
-	labhealth.Redacted `json:"-"`
-
 	Date    labhealth.Date       `json:"date"`    // the day
 	Quality CervicalMucusQuality `json:"quality"` // quality
 
 	labhealth.RawObject `json:"-"`
 }
 
-// IntermenstrualBleedingEntry is a day with bleeding between periods. It redacts itself when
-// printed. Source: public API reference only.
+// IntermenstrualBleedingEntry is a day with bleeding between periods. Source: public API reference
+// only.
 type IntermenstrualBleedingEntry struct {
-	labhealth.Redacted `json:"-"`
-
 	Date labhealth.Date `json:"date"` // the day
 
 	labhealth.RawObject `json:"-"`
 }
 
-// ContraceptiveEntry is a contraceptive that the user took or used on a day. It redacts itself when
-// printed. Source: public API reference only.
+// ContraceptiveEntry is a contraceptive that the user took or used on a day. Source: public API
+// reference only.
 type ContraceptiveEntry struct {
-	labhealth.Redacted `json:"-"`
-
 	Date labhealth.Date    `json:"date"` // the day
 	Type ContraceptiveType `json:"type"` // kind
 
 	labhealth.RawObject `json:"-"`
 }
 
-// DetectedDeviationEntry is a deviation that the provider found on a day. It redacts itself when
-// printed. Source: public API reference only.
+// DetectedDeviationEntry is a deviation that the provider found on a day. Source: public API
+// reference only.
 type DetectedDeviationEntry struct {
-	labhealth.Redacted `json:"-"`
-
 	Date      labhealth.Date     `json:"date"`      // the day
 	Deviation MenstrualDeviation `json:"deviation"` // kind
 
 	labhealth.RawObject `json:"-"`
 }
 
-// OvulationTestEntry is the result of an ovulation test. It redacts itself when printed. Source:
-// public API reference only.
+// OvulationTestEntry is the result of an ovulation test. Source: public API reference only.
 type OvulationTestEntry struct {
-	labhealth.Redacted `json:"-"`
-
 	Date       labhealth.Date    `json:"date"`        // the day
 	TestResult HormoneTestResult `json:"test_result"` // result
 
 	labhealth.RawObject `json:"-"`
 }
 
-// HomePregnancyTestEntry is the result of a pregnancy test. It redacts itself when printed. Source:
-// public API reference only.
+// HomePregnancyTestEntry is the result of a pregnancy test. Source: public API reference only.
 type HomePregnancyTestEntry struct {
-	labhealth.Redacted `json:"-"`
-
 	Date       labhealth.Date    `json:"date"`        // the day
 	TestResult HormoneTestResult `json:"test_result"` // result
 
 	labhealth.RawObject `json:"-"`
 }
 
-// HomeProgesteroneTestEntry is the result of a progesterone test. It redacts itself when printed.
-// Source: public API reference only.
+// HomeProgesteroneTestEntry is the result of a progesterone test. Source: public API reference
+// only.
 type HomeProgesteroneTestEntry struct {
-	labhealth.Redacted `json:"-"`
-
 	Date       labhealth.Date    `json:"date"`        // the day
 	TestResult HormoneTestResult `json:"test_result"` // result
 
 	labhealth.RawObject `json:"-"`
 }
 
-// SexualActivityEntry is sexual activity on a day. It redacts itself when printed. Source: public
-// API reference only.
+// SexualActivityEntry is sexual activity on a day. Source: public API reference only.
 type SexualActivityEntry struct {
-	labhealth.Redacted `json:"-"`
-
 	Date           labhealth.Date `json:"date"`                     // the day
 	ProtectionUsed *bool          `json:"protection_used,omitzero"` // nil if not known
 
 	labhealth.RawObject `json:"-"`
 }
 
-// BasalBodyTemperatureEntry is the temperature of the body at rest on a day. It redacts itself when
-// printed. Source: public API reference only.
+// BasalBodyTemperatureEntry is the temperature of the body at rest on a day. Source: public API
+// reference only.
 type BasalBodyTemperatureEntry struct {
-	labhealth.Redacted `json:"-"`
-
 	Date  labhealth.Date `json:"date"`  // the day
 	Value float64        `json:"value"` // temperature; the reference does not give the unit
 

@@ -4,548 +4,183 @@ package webhooks
 
 import (
 	"fmt"
-	"log/slog"
 
 	"github.com/labhealth/labhealth-go/internal/jsonread"
 	"github.com/labhealth/labhealth-go/internal/redact"
 )
 
-// UnmarshalJSON implements [encoding/json.Unmarshaler]. See [labhealth.RawObject].
 func (v *Activity) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+func (v Activity) MarshalJSON() ([]byte, error)  { return jsonread.Marshal(v) }
 
-// MarshalJSON implements [encoding/json.Marshaler]. See [labhealth.RawObject].
-func (v Activity) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
-
-// UnmarshalJSON implements [encoding/json.Unmarshaler]. See [labhealth.RawObject].
 func (v *ActivityHeartRate) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+func (v ActivityHeartRate) MarshalJSON() ([]byte, error)  { return jsonread.Marshal(v) }
 
-// MarshalJSON implements [encoding/json.Marshaler]. See [labhealth.RawObject].
-func (v ActivityHeartRate) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
-
-// UnmarshalJSON implements [encoding/json.Unmarshaler]. See [labhealth.RawObject].
 func (v *BasalBodyTemperatureEntry) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+func (v BasalBodyTemperatureEntry) MarshalJSON() ([]byte, error)  { return jsonread.Marshal(v) }
 
-// MarshalJSON implements [encoding/json.Marshaler]. See [labhealth.RawObject].
-func (v BasalBodyTemperatureEntry) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
-
-// UnmarshalJSON implements [encoding/json.Unmarshaler]. See [labhealth.RawObject].
 func (v *Body) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+func (v Body) MarshalJSON() ([]byte, error)  { return jsonread.Marshal(v) }
 
-// MarshalJSON implements [encoding/json.Marshaler]. See [labhealth.RawObject].
-func (v Body) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
-
-// UnmarshalJSON implements [encoding/json.Unmarshaler]. See [labhealth.RawObject].
 func (v *CervicalMucusEntry) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+func (v CervicalMucusEntry) MarshalJSON() ([]byte, error)  { return jsonread.Marshal(v) }
 
-// MarshalJSON implements [encoding/json.Marshaler]. See [labhealth.RawObject].
-func (v CervicalMucusEntry) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
-
-// UnmarshalJSON implements [encoding/json.Unmarshaler]. See [labhealth.RawObject].
 func (v *ConnectionError) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+func (v ConnectionError) MarshalJSON() ([]byte, error)  { return jsonread.Marshal(v) }
 
-// MarshalJSON implements [encoding/json.Marshaler]. See [labhealth.RawObject].
-func (v ConnectionError) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
-
-// UnmarshalJSON implements [encoding/json.Unmarshaler]. See [labhealth.RawObject].
 func (v *ContinuousQueryResultTableChanges) UnmarshalJSON(b []byte) error {
 	return jsonread.Unmarshal(b, v)
 }
-
-// MarshalJSON implements [encoding/json.Marshaler]. See [labhealth.RawObject].
 func (v ContinuousQueryResultTableChanges) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
 
-// UnmarshalJSON implements [encoding/json.Unmarshaler]. See [labhealth.RawObject].
 func (v *ContraceptiveEntry) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+func (v ContraceptiveEntry) MarshalJSON() ([]byte, error)  { return jsonread.Marshal(v) }
 
-// MarshalJSON implements [encoding/json.Marshaler]. See [labhealth.RawObject].
-func (v ContraceptiveEntry) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
-
-// UnmarshalJSON implements [encoding/json.Unmarshaler]. See [labhealth.RawObject].
 func (v *CriticalResult) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+func (v CriticalResult) MarshalJSON() ([]byte, error)  { return jsonread.Marshal(v) }
 
-// MarshalJSON implements [encoding/json.Marshaler]. See [labhealth.RawObject].
-func (v CriticalResult) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
-
-// UnmarshalJSON implements [encoding/json.Unmarshaler]. See [labhealth.RawObject].
 func (v *DetectedDeviationEntry) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+func (v DetectedDeviationEntry) MarshalJSON() ([]byte, error)  { return jsonread.Marshal(v) }
 
-// MarshalJSON implements [encoding/json.Marshaler]. See [labhealth.RawObject].
-func (v DetectedDeviationEntry) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
-
-// UnmarshalJSON implements [encoding/json.Unmarshaler]. See [labhealth.RawObject].
 func (v *Electrocardiogram) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+func (v Electrocardiogram) MarshalJSON() ([]byte, error)  { return jsonread.Marshal(v) }
 
-// MarshalJSON implements [encoding/json.Marshaler]. See [labhealth.RawObject].
-func (v Electrocardiogram) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
-
-// UnmarshalJSON implements [encoding/json.Unmarshaler]. See [labhealth.RawObject].
 func (v *Energy) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+func (v Energy) MarshalJSON() ([]byte, error)  { return jsonread.Marshal(v) }
 
-// MarshalJSON implements [encoding/json.Marshaler]. See [labhealth.RawObject].
-func (v Energy) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
-
-// UnmarshalJSON implements [encoding/json.Unmarshaler]. See [labhealth.RawObject].
 func (v *Fats) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+func (v Fats) MarshalJSON() ([]byte, error)  { return jsonread.Marshal(v) }
 
-// MarshalJSON implements [encoding/json.Marshaler]. See [labhealth.RawObject].
-func (v Fats) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
-
-// UnmarshalJSON implements [encoding/json.Unmarshaler]. See [labhealth.RawObject].
 func (v *Food) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+func (v Food) MarshalJSON() ([]byte, error)  { return jsonread.Marshal(v) }
 
-// MarshalJSON implements [encoding/json.Marshaler]. See [labhealth.RawObject].
-func (v Food) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
-
-// UnmarshalJSON implements [encoding/json.Unmarshaler]. See [labhealth.RawObject].
 func (v *HistoricalPull) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+func (v HistoricalPull) MarshalJSON() ([]byte, error)  { return jsonread.Marshal(v) }
 
-// MarshalJSON implements [encoding/json.Marshaler]. See [labhealth.RawObject].
-func (v HistoricalPull) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
-
-// UnmarshalJSON implements [encoding/json.Unmarshaler]. See [labhealth.RawObject].
 func (v *HomePregnancyTestEntry) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+func (v HomePregnancyTestEntry) MarshalJSON() ([]byte, error)  { return jsonread.Marshal(v) }
 
-// MarshalJSON implements [encoding/json.Marshaler]. See [labhealth.RawObject].
-func (v HomePregnancyTestEntry) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
-
-// UnmarshalJSON implements [encoding/json.Unmarshaler]. See [labhealth.RawObject].
 func (v *HomeProgesteroneTestEntry) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+func (v HomeProgesteroneTestEntry) MarshalJSON() ([]byte, error)  { return jsonread.Marshal(v) }
 
-// MarshalJSON implements [encoding/json.Marshaler]. See [labhealth.RawObject].
-func (v HomeProgesteroneTestEntry) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
-
-// UnmarshalJSON implements [encoding/json.Unmarshaler]. See [labhealth.RawObject].
 func (v *IntermenstrualBleedingEntry) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+func (v IntermenstrualBleedingEntry) MarshalJSON() ([]byte, error)  { return jsonread.Marshal(v) }
 
-// MarshalJSON implements [encoding/json.Marshaler]. See [labhealth.RawObject].
-func (v IntermenstrualBleedingEntry) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
-
-// UnmarshalJSON implements [encoding/json.Unmarshaler]. See [labhealth.RawObject].
 func (v *LOINCMatch) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+func (v LOINCMatch) MarshalJSON() ([]byte, error)  { return jsonread.Marshal(v) }
 
-// MarshalJSON implements [encoding/json.Marshaler]. See [labhealth.RawObject].
-func (v LOINCMatch) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
-
-// UnmarshalJSON implements [encoding/json.Unmarshaler]. See [labhealth.RawObject].
 func (v *LabReportResult) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+func (v LabReportResult) MarshalJSON() ([]byte, error)  { return jsonread.Marshal(v) }
 
-// MarshalJSON implements [encoding/json.Marshaler]. See [labhealth.RawObject].
-func (v LabReportResult) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
-
-// UnmarshalJSON implements [encoding/json.Unmarshaler]. See [labhealth.RawObject].
 func (v *Macros) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+func (v Macros) MarshalJSON() ([]byte, error)  { return jsonread.Marshal(v) }
 
-// MarshalJSON implements [encoding/json.Marshaler]. See [labhealth.RawObject].
-func (v Macros) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
-
-// UnmarshalJSON implements [encoding/json.Unmarshaler]. See [labhealth.RawObject].
 func (v *MatchReview) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+func (v MatchReview) MarshalJSON() ([]byte, error)  { return jsonread.Marshal(v) }
 
-// MarshalJSON implements [encoding/json.Marshaler]. See [labhealth.RawObject].
-func (v MatchReview) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
-
-// UnmarshalJSON implements [encoding/json.Unmarshaler]. See [labhealth.RawObject].
 func (v *Meal) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+func (v Meal) MarshalJSON() ([]byte, error)  { return jsonread.Marshal(v) }
 
-// MarshalJSON implements [encoding/json.Marshaler]. See [labhealth.RawObject].
-func (v Meal) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
-
-// UnmarshalJSON implements [encoding/json.Unmarshaler]. See [labhealth.RawObject].
 func (v *MenstrualCycle) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+func (v MenstrualCycle) MarshalJSON() ([]byte, error)  { return jsonread.Marshal(v) }
 
-// MarshalJSON implements [encoding/json.Marshaler]. See [labhealth.RawObject].
-func (v MenstrualCycle) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
-
-// UnmarshalJSON implements [encoding/json.Unmarshaler]. See [labhealth.RawObject].
 func (v *MenstrualFlowEntry) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+func (v MenstrualFlowEntry) MarshalJSON() ([]byte, error)  { return jsonread.Marshal(v) }
 
-// MarshalJSON implements [encoding/json.Marshaler]. See [labhealth.RawObject].
-func (v MenstrualFlowEntry) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
-
-// UnmarshalJSON implements [encoding/json.Unmarshaler]. See [labhealth.RawObject].
 func (v *Micros) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+func (v Micros) MarshalJSON() ([]byte, error)  { return jsonread.Marshal(v) }
 
-// MarshalJSON implements [encoding/json.Marshaler]. See [labhealth.RawObject].
-func (v Micros) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
-
-// UnmarshalJSON implements [encoding/json.Unmarshaler]. See [labhealth.RawObject].
 func (v *OvulationTestEntry) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+func (v OvulationTestEntry) MarshalJSON() ([]byte, error)  { return jsonread.Marshal(v) }
 
-// MarshalJSON implements [encoding/json.Marshaler]. See [labhealth.RawObject].
-func (v OvulationTestEntry) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
-
-// UnmarshalJSON implements [encoding/json.Unmarshaler]. See [labhealth.RawObject].
 func (v *ParsedLabReportData) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+func (v ParsedLabReportData) MarshalJSON() ([]byte, error)  { return jsonread.Marshal(v) }
 
-// MarshalJSON implements [encoding/json.Marshaler]. See [labhealth.RawObject].
-func (v ParsedLabReportData) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
-
-// UnmarshalJSON implements [encoding/json.Unmarshaler]. See [labhealth.RawObject].
 func (v *ParsingJob) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+func (v ParsingJob) MarshalJSON() ([]byte, error)  { return jsonread.Marshal(v) }
 
-// MarshalJSON implements [encoding/json.Marshaler]. See [labhealth.RawObject].
-func (v ParsingJob) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
-
-// UnmarshalJSON implements [encoding/json.Unmarshaler]. See [labhealth.RawObject].
 func (v *Profile) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+func (v Profile) MarshalJSON() ([]byte, error)  { return jsonread.Marshal(v) }
 
-// MarshalJSON implements [encoding/json.Marshaler]. See [labhealth.RawObject].
-func (v Profile) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
-
-// UnmarshalJSON implements [encoding/json.Unmarshaler]. See [labhealth.RawObject].
 func (v *ProviderConnection) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+func (v ProviderConnection) MarshalJSON() ([]byte, error)  { return jsonread.Marshal(v) }
 
-// MarshalJSON implements [encoding/json.Marshaler]. See [labhealth.RawObject].
-func (v ProviderConnection) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
-
-// UnmarshalJSON implements [encoding/json.Unmarshaler]. See [labhealth.RawObject].
 func (v *ResultMetadata) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+func (v ResultMetadata) MarshalJSON() ([]byte, error)  { return jsonread.Marshal(v) }
 
-// MarshalJSON implements [encoding/json.Marshaler]. See [labhealth.RawObject].
-func (v ResultMetadata) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
-
-// UnmarshalJSON implements [encoding/json.Unmarshaler]. See [labhealth.RawObject].
 func (v *SampleDetails) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+func (v SampleDetails) MarshalJSON() ([]byte, error)  { return jsonread.Marshal(v) }
 
-// MarshalJSON implements [encoding/json.Marshaler]. See [labhealth.RawObject].
-func (v SampleDetails) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
-
-// UnmarshalJSON implements [encoding/json.Unmarshaler]. See [labhealth.RawObject].
 func (v *SexualActivityEntry) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+func (v SexualActivityEntry) MarshalJSON() ([]byte, error)  { return jsonread.Marshal(v) }
 
-// MarshalJSON implements [encoding/json.Marshaler]. See [labhealth.RawObject].
-func (v SexualActivityEntry) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
-
-// UnmarshalJSON implements [encoding/json.Unmarshaler]. See [labhealth.RawObject].
 func (v *Sleep) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+func (v Sleep) MarshalJSON() ([]byte, error)  { return jsonread.Marshal(v) }
 
-// MarshalJSON implements [encoding/json.Marshaler]. See [labhealth.RawObject].
-func (v Sleep) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
-
-// UnmarshalJSON implements [encoding/json.Unmarshaler]. See [labhealth.RawObject].
 func (v *SleepCycle) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+func (v SleepCycle) MarshalJSON() ([]byte, error)  { return jsonread.Marshal(v) }
 
-// MarshalJSON implements [encoding/json.Marshaler]. See [labhealth.RawObject].
-func (v SleepCycle) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
-
-// UnmarshalJSON implements [encoding/json.Unmarshaler]. See [labhealth.RawObject].
 func (v *Source) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+func (v Source) MarshalJSON() ([]byte, error)  { return jsonread.Marshal(v) }
 
-// MarshalJSON implements [encoding/json.Marshaler]. See [labhealth.RawObject].
-func (v Source) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
-
-// UnmarshalJSON implements [encoding/json.Unmarshaler]. See [labhealth.RawObject].
 func (v *Sport) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+func (v Sport) MarshalJSON() ([]byte, error)  { return jsonread.Marshal(v) }
 
-// MarshalJSON implements [encoding/json.Marshaler]. See [labhealth.RawObject].
-func (v Sport) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
-
-// UnmarshalJSON implements [encoding/json.Unmarshaler]. See [labhealth.RawObject].
 func (v *Summary) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+func (v Summary) MarshalJSON() ([]byte, error)  { return jsonread.Marshal(v) }
 
-// MarshalJSON implements [encoding/json.Marshaler]. See [labhealth.RawObject].
-func (v Summary) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
-
-// UnmarshalJSON implements [encoding/json.Unmarshaler]. See [labhealth.RawObject].
 func (v *Workout) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+func (v Workout) MarshalJSON() ([]byte, error)  { return jsonread.Marshal(v) }
 
-// MarshalJSON implements [encoding/json.Marshaler]. See [labhealth.RawObject].
-func (v Workout) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
-
-// UnmarshalJSON implements [encoding/json.Unmarshaler]. See [labhealth.RawObject].
 func (v *WorkoutMap) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+func (v WorkoutMap) MarshalJSON() ([]byte, error)  { return jsonread.Marshal(v) }
 
-// MarshalJSON implements [encoding/json.Marshaler]. See [labhealth.RawObject].
-func (v WorkoutMap) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
-
-// UnmarshalJSON implements [encoding/json.Unmarshaler]. See [labhealth.RawObject].
 func (v *WorkoutStreamNotice) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+func (v WorkoutStreamNotice) MarshalJSON() ([]byte, error)  { return jsonread.Marshal(v) }
 
-// MarshalJSON implements [encoding/json.Marshaler]. See [labhealth.RawObject].
-func (v WorkoutStreamNotice) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
-
-// Format implements [fmt.Formatter]. See [labhealth.Redacted].
-func (v ActivityHeartRate) Format(s fmt.State, _ rune) {
-	redact.Print(s, "webhooks.ActivityHeartRate{redacted}")
-}
-
-// LogValue implements [log/slog.LogValuer]. See [labhealth.Redacted].
-func (v ActivityHeartRate) LogValue() slog.Value {
-	return slog.StringValue("webhooks.ActivityHeartRate{redacted}")
-}
-
-// Format implements [fmt.Formatter]. See [labhealth.Redacted].
-func (v BasalBodyTemperatureEntry) Format(s fmt.State, _ rune) {
-	redact.Print(s, "webhooks.BasalBodyTemperatureEntry{redacted}")
-}
-
-// LogValue implements [log/slog.LogValuer]. See [labhealth.Redacted].
-func (v BasalBodyTemperatureEntry) LogValue() slog.Value {
-	return slog.StringValue("webhooks.BasalBodyTemperatureEntry{redacted}")
-}
-
-// Format implements [fmt.Formatter]. See [labhealth.Redacted].
-func (v CervicalMucusEntry) Format(s fmt.State, _ rune) {
-	redact.Print(s, "webhooks.CervicalMucusEntry{redacted}")
-}
-
-// LogValue implements [log/slog.LogValuer]. See [labhealth.Redacted].
-func (v CervicalMucusEntry) LogValue() slog.Value {
-	return slog.StringValue("webhooks.CervicalMucusEntry{redacted}")
-}
-
-// Format implements [fmt.Formatter]. See [labhealth.Redacted].
-func (v ContinuousQueryResultTableChanges) Format(s fmt.State, _ rune) {
-	redact.Print(s, "webhooks.ContinuousQueryResultTableChanges{redacted}")
-}
-
-// LogValue implements [log/slog.LogValuer]. See [labhealth.Redacted].
-func (v ContinuousQueryResultTableChanges) LogValue() slog.Value {
-	return slog.StringValue("webhooks.ContinuousQueryResultTableChanges{redacted}")
-}
-
-// Format implements [fmt.Formatter]. See [labhealth.Redacted].
-func (v ContraceptiveEntry) Format(s fmt.State, _ rune) {
-	redact.Print(s, "webhooks.ContraceptiveEntry{redacted}")
-}
-
-// LogValue implements [log/slog.LogValuer]. See [labhealth.Redacted].
-func (v ContraceptiveEntry) LogValue() slog.Value {
-	return slog.StringValue("webhooks.ContraceptiveEntry{redacted}")
-}
-
-// Format implements [fmt.Formatter]. See [labhealth.Redacted].
-func (v DetectedDeviationEntry) Format(s fmt.State, _ rune) {
-	redact.Print(s, "webhooks.DetectedDeviationEntry{redacted}")
-}
-
-// LogValue implements [log/slog.LogValuer]. See [labhealth.Redacted].
-func (v DetectedDeviationEntry) LogValue() slog.Value {
-	return slog.StringValue("webhooks.DetectedDeviationEntry{redacted}")
-}
-
-// Format implements [fmt.Formatter]. See [labhealth.Redacted].
-func (v Energy) Format(s fmt.State, _ rune) { redact.Print(s, "webhooks.Energy{redacted}") }
-
-// LogValue implements [log/slog.LogValuer]. See [labhealth.Redacted].
-func (v Energy) LogValue() slog.Value { return slog.StringValue("webhooks.Energy{redacted}") }
-
-// Format implements [fmt.Formatter]. See [labhealth.Redacted].
-func (v Fats) Format(s fmt.State, _ rune) { redact.Print(s, "webhooks.Fats{redacted}") }
-
-// LogValue implements [log/slog.LogValuer]. See [labhealth.Redacted].
-func (v Fats) LogValue() slog.Value { return slog.StringValue("webhooks.Fats{redacted}") }
-
-// Format implements [fmt.Formatter]. See [labhealth.Redacted].
-func (v Food) Format(s fmt.State, _ rune) { redact.Print(s, "webhooks.Food{redacted}") }
-
-// LogValue implements [log/slog.LogValuer]. See [labhealth.Redacted].
-func (v Food) LogValue() slog.Value { return slog.StringValue("webhooks.Food{redacted}") }
-
-// Format implements [fmt.Formatter]. See [labhealth.Redacted].
-func (v HomePregnancyTestEntry) Format(s fmt.State, _ rune) {
-	redact.Print(s, "webhooks.HomePregnancyTestEntry{redacted}")
-}
-
-// LogValue implements [log/slog.LogValuer]. See [labhealth.Redacted].
-func (v HomePregnancyTestEntry) LogValue() slog.Value {
-	return slog.StringValue("webhooks.HomePregnancyTestEntry{redacted}")
-}
-
-// Format implements [fmt.Formatter]. See [labhealth.Redacted].
-func (v HomeProgesteroneTestEntry) Format(s fmt.State, _ rune) {
-	redact.Print(s, "webhooks.HomeProgesteroneTestEntry{redacted}")
-}
-
-// LogValue implements [log/slog.LogValuer]. See [labhealth.Redacted].
-func (v HomeProgesteroneTestEntry) LogValue() slog.Value {
-	return slog.StringValue("webhooks.HomeProgesteroneTestEntry{redacted}")
-}
-
-// Format implements [fmt.Formatter]. See [labhealth.Redacted].
-func (v IntermenstrualBleedingEntry) Format(s fmt.State, _ rune) {
-	redact.Print(s, "webhooks.IntermenstrualBleedingEntry{redacted}")
-}
-
-// LogValue implements [log/slog.LogValuer]. See [labhealth.Redacted].
-func (v IntermenstrualBleedingEntry) LogValue() slog.Value {
-	return slog.StringValue("webhooks.IntermenstrualBleedingEntry{redacted}")
-}
-
-// Format implements [fmt.Formatter]. See [labhealth.Redacted].
-func (v LabReportResult) Format(s fmt.State, _ rune) {
-	redact.Print(s, "webhooks.LabReportResult{redacted}")
-}
-
-// LogValue implements [log/slog.LogValuer]. See [labhealth.Redacted].
-func (v LabReportResult) LogValue() slog.Value {
-	return slog.StringValue("webhooks.LabReportResult{redacted}")
-}
-
-// Format implements [fmt.Formatter]. See [labhealth.Redacted].
-func (v Macros) Format(s fmt.State, _ rune) { redact.Print(s, "webhooks.Macros{redacted}") }
-
-// LogValue implements [log/slog.LogValuer]. See [labhealth.Redacted].
-func (v Macros) LogValue() slog.Value { return slog.StringValue("webhooks.Macros{redacted}") }
-
-// Format implements [fmt.Formatter]. See [labhealth.Redacted].
-func (v MenstrualFlowEntry) Format(s fmt.State, _ rune) {
-	redact.Print(s, "webhooks.MenstrualFlowEntry{redacted}")
-}
-
-// LogValue implements [log/slog.LogValuer]. See [labhealth.Redacted].
-func (v MenstrualFlowEntry) LogValue() slog.Value {
-	return slog.StringValue("webhooks.MenstrualFlowEntry{redacted}")
-}
-
-// Format implements [fmt.Formatter]. See [labhealth.Redacted].
-func (v Micros) Format(s fmt.State, _ rune) { redact.Print(s, "webhooks.Micros{redacted}") }
-
-// LogValue implements [log/slog.LogValuer]. See [labhealth.Redacted].
-func (v Micros) LogValue() slog.Value { return slog.StringValue("webhooks.Micros{redacted}") }
-
-// Format implements [fmt.Formatter]. See [labhealth.Redacted].
-func (v OvulationTestEntry) Format(s fmt.State, _ rune) {
-	redact.Print(s, "webhooks.OvulationTestEntry{redacted}")
-}
-
-// LogValue implements [log/slog.LogValuer]. See [labhealth.Redacted].
-func (v OvulationTestEntry) LogValue() slog.Value {
-	return slog.StringValue("webhooks.OvulationTestEntry{redacted}")
-}
-
-// Format implements [fmt.Formatter]. See [labhealth.Redacted].
-func (v ParsedLabReportData) Format(s fmt.State, _ rune) {
-	redact.Print(s, "webhooks.ParsedLabReportData{redacted}")
-}
-
-// LogValue implements [log/slog.LogValuer]. See [labhealth.Redacted].
-func (v ParsedLabReportData) LogValue() slog.Value {
-	return slog.StringValue("webhooks.ParsedLabReportData{redacted}")
-}
-
-// Format implements [fmt.Formatter]. See [labhealth.Redacted].
-func (v RawSample) Format(s fmt.State, _ rune) { redact.Print(s, "webhooks.RawSample{redacted}") }
-
-// LogValue implements [log/slog.LogValuer]. See [labhealth.Redacted].
-func (v RawSample) LogValue() slog.Value { return slog.StringValue("webhooks.RawSample{redacted}") }
-
-// Format implements [fmt.Formatter]. See [labhealth.Redacted].
-func (v ResultMetadata) Format(s fmt.State, _ rune) {
-	redact.Print(s, "webhooks.ResultMetadata{redacted}")
-}
-
-// LogValue implements [log/slog.LogValuer]. See [labhealth.Redacted].
-func (v ResultMetadata) LogValue() slog.Value {
-	return slog.StringValue("webhooks.ResultMetadata{redacted}")
-}
-
-// Format implements [fmt.Formatter]. See [labhealth.Redacted].
-func (v Sample) Format(s fmt.State, _ rune) { redact.Print(s, "webhooks.Sample{redacted}") }
-
-// LogValue implements [log/slog.LogValuer]. See [labhealth.Redacted].
-func (v Sample) LogValue() slog.Value { return slog.StringValue("webhooks.Sample{redacted}") }
-
-// Format implements [fmt.Formatter]. See [labhealth.Redacted].
-func (v SampleDetails) Format(s fmt.State, _ rune) {
-	redact.Print(s, "webhooks.SampleDetails{redacted}")
-}
-
-// LogValue implements [log/slog.LogValuer]. See [labhealth.Redacted].
-func (v SampleDetails) LogValue() slog.Value {
-	return slog.StringValue("webhooks.SampleDetails{redacted}")
-}
-
-// Format implements [fmt.Formatter]. See [labhealth.Redacted].
-func (v SexualActivityEntry) Format(s fmt.State, _ rune) {
-	redact.Print(s, "webhooks.SexualActivityEntry{redacted}")
-}
-
-// LogValue implements [log/slog.LogValuer]. See [labhealth.Redacted].
-func (v SexualActivityEntry) LogValue() slog.Value {
-	return slog.StringValue("webhooks.SexualActivityEntry{redacted}")
-}
-
-// Format implements [fmt.Formatter]. See [labhealth.Redacted].
-func (v Source) Format(s fmt.State, _ rune) { redact.Print(s, "webhooks.Source{redacted}") }
-
-// LogValue implements [log/slog.LogValuer]. See [labhealth.Redacted].
-func (v Source) LogValue() slog.Value { return slog.StringValue("webhooks.Source{redacted}") }
-
-// Format implements [fmt.Formatter]. See [labhealth.Redacted].
-func (v WorkoutMap) Format(s fmt.State, _ rune) { redact.Print(s, "webhooks.WorkoutMap{redacted}") }
-
-// LogValue implements [log/slog.LogValuer]. See [labhealth.Redacted].
-func (v WorkoutMap) LogValue() slog.Value { return slog.StringValue("webhooks.WorkoutMap{redacted}") }
-
-// Format prints the result of [Activity.LogValue] under every verb.
 func (v Activity) Format(s fmt.State, _ rune) { redact.Print(s, v.LogValue().String()) }
 
-// Format prints the result of [Body.LogValue] under every verb.
 func (v Body) Format(s fmt.State, _ rune) { redact.Print(s, v.LogValue().String()) }
 
-// Format prints the result of [ConnectionError.LogValue] under every verb.
 func (v ConnectionError) Format(s fmt.State, _ rune) { redact.Print(s, v.LogValue().String()) }
 
-// Format prints the result of [ContinuousQueryChanges.LogValue] under every verb.
 func (v ContinuousQueryChanges) Format(s fmt.State, _ rune) { redact.Print(s, v.LogValue().String()) }
 
-// Format prints the result of [CriticalResult.LogValue] under every verb.
 func (v CriticalResult) Format(s fmt.State, _ rune) { redact.Print(s, v.LogValue().String()) }
 
-// Format prints the result of [Electrocardiogram.LogValue] under every verb.
 func (v Electrocardiogram) Format(s fmt.State, _ rune) { redact.Print(s, v.LogValue().String()) }
 
-// Format prints the result of [Envelope.LogValue] under every verb.
 func (v Envelope) Format(s fmt.State, _ rune) { redact.Print(s, v.LogValue().String()) }
 
-// Format prints the result of [Event.LogValue] under every verb.
 func (v Event) Format(s fmt.State, _ rune) { redact.Print(s, v.LogValue().String()) }
 
-// Format prints the result of [HistoricalPull.LogValue] under every verb.
 func (v HistoricalPull) Format(s fmt.State, _ rune) { redact.Print(s, v.LogValue().String()) }
 
-// Format prints the result of [MatchReview.LogValue] under every verb.
 func (v MatchReview) Format(s fmt.State, _ rune) { redact.Print(s, v.LogValue().String()) }
 
-// Format prints the result of [Meal.LogValue] under every verb.
 func (v Meal) Format(s fmt.State, _ rune) { redact.Print(s, v.LogValue().String()) }
 
-// Format prints the result of [MenstrualCycle.LogValue] under every verb.
 func (v MenstrualCycle) Format(s fmt.State, _ rune) { redact.Print(s, v.LogValue().String()) }
 
-// Format prints the result of [ParsingJob.LogValue] under every verb.
 func (v ParsingJob) Format(s fmt.State, _ rune) { redact.Print(s, v.LogValue().String()) }
 
-// Format prints the result of [Profile.LogValue] under every verb.
 func (v Profile) Format(s fmt.State, _ rune) { redact.Print(s, v.LogValue().String()) }
 
-// Format prints the result of [ProviderConnection.LogValue] under every verb.
 func (v ProviderConnection) Format(s fmt.State, _ rune) { redact.Print(s, v.LogValue().String()) }
 
-// Format prints the result of [ProviderDevice.LogValue] under every verb.
 func (v ProviderDevice) Format(s fmt.State, _ rune) { redact.Print(s, v.LogValue().String()) }
 
-// Format prints the result of [RawDelivery.LogValue] under every verb.
 func (v RawDelivery) Format(s fmt.State, _ rune) { redact.Print(s, v.LogValue().String()) }
 
-// Format prints the result of [Samples.LogValue] under every verb.
 func (v Samples) Format(s fmt.State, _ rune) { redact.Print(s, v.LogValue().String()) }
 
-// Format prints the result of [Sleep.LogValue] under every verb.
 func (v Sleep) Format(s fmt.State, _ rune) { redact.Print(s, v.LogValue().String()) }
 
-// Format prints the result of [SleepCycle.LogValue] under every verb.
 func (v SleepCycle) Format(s fmt.State, _ rune) { redact.Print(s, v.LogValue().String()) }
 
-// Format prints the result of [Summary.LogValue] under every verb.
 func (v Summary) Format(s fmt.State, _ rune) { redact.Print(s, v.LogValue().String()) }
 
-// Format prints the result of [Unknown.LogValue] under every verb.
 func (v Unknown) Format(s fmt.State, _ rune) { redact.Print(s, v.LogValue().String()) }
 
-// Format prints the result of [Workout.LogValue] under every verb.
 func (v Workout) Format(s fmt.State, _ rune) { redact.Print(s, v.LogValue().String()) }
 
-// Format prints the result of [WorkoutStreamNotice.LogValue] under every verb.
 func (v WorkoutStreamNotice) Format(s fmt.State, _ rune) { redact.Print(s, v.LogValue().String()) }

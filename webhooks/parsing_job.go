@@ -21,11 +21,8 @@ type ParsingJob struct {
 	labhealth.RawObject `json:"-"`
 }
 
-// ParsedLabReportData is the content of a lab report. It redacts itself when printed. Source:
-// public API reference only.
+// ParsedLabReportData is the content of a lab report. Source: public API reference only.
 type ParsedLabReportData struct {
-	labhealth.Redacted `json:"-"`
-
 	Metadata ResultMetadata    `json:"metadata"` // the patient, the lab and the dates
 	Results  []LabReportResult `json:"results"`  // the results in the order of the report
 
@@ -33,11 +30,9 @@ type ParsedLabReportData struct {
 }
 
 // ResultMetadata has the patient, the lab and the dates of a lab report, as the report spells them:
-// dates may have any format. A value that is not in the report is nil. It redacts itself when
-// printed. Source: public API reference only.
+// dates may have any format. A value that is not in the report is nil. Source: public API reference
+// only.
 type ResultMetadata struct {
-	labhealth.Redacted `json:"-"`
-
 	PatientFirstName *string          `json:"patient_first_name,omitzero"` // first name
 	PatientLastName  *string          `json:"patient_last_name,omitzero"`  // last name
 	DOB              *string          `json:"dob,omitzero"`                // date of birth
@@ -50,11 +45,9 @@ type ResultMetadata struct {
 	labhealth.RawObject `json:"-"`
 }
 
-// LabReportResult is a result in a lab report. A value that is not in the report is nil. It redacts
-// itself when printed. Source: public API reference only.
+// LabReportResult is a result in a lab report. A value that is not in the report is nil. Source:
+// public API reference only.
 type LabReportResult struct {
-	labhealth.Redacted `json:"-"`
-
 	TestName        string                    `json:"test_name"`                          // name of the test
 	Value           string                    `json:"value"`                              // the result as text, also if it is a number
 	Type            *LabReportResultType      `json:"type,omitzero"`                      // how to read Value

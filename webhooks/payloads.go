@@ -17,8 +17,6 @@ import (
 // second shape is expected to replace the first. [Source.ProviderSlug] supports both. Absent fields
 // are empty or nil. Source of the second shape: public API reference only.
 type Source struct {
-	labhealth.Redacted
-
 	Name string `json:"name,omitzero"` // display name
 	Slug string `json:"slug,omitzero"` // stable identifier
 	Logo string `json:"logo,omitzero"` // URL of a logo
@@ -169,7 +167,7 @@ type HistoricalPull struct {
 }
 
 // Unknown is the data of an event whose type has no payload type in this package, or whose data
-// does not match its type. It redacts itself when printed.
+// does not match its type.
 type Unknown struct {
 	// Raw is a copy of the received data. It is nil if the event has none.
 	Raw json.RawMessage

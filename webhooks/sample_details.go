@@ -8,10 +8,8 @@ import (
 )
 
 // SampleDetails has the fields that only the samples of some resources have. A field that is
-// missing or null is nil. It redacts itself when printed. Source: public API reference only.
+// missing or null is nil. Source: public API reference only.
 type SampleDetails struct {
-	labhealth.Redacted `json:"-"`
-
 	// ID is the service's number of the sample. It does not identify the sample: see [SampleKey].
 	ID *int64 `json:"id,omitzero"`
 	// SensorLocation is where body_temperature and body_temperature_delta were measured.

@@ -42,8 +42,6 @@ type Samples struct {
 // regardless of its Has… flag; a zero one needs the flag. Value and Text share one JSON field: Text
 // is written if the program set it, else the number if there is one.
 type Sample struct {
-	labhealth.Redacted `json:"-"`
-
 	Timestamp time.Time // when it was measured; zero if it cannot be read. Some sources label local time as UTC
 	Start     time.Time // start of the measured interval; zero if there is none
 	End       time.Time // end of the measured interval; zero if there is none

@@ -97,10 +97,8 @@ type Activity struct {
 }
 
 // ActivityHeartRate summarizes the heart rate over a day, in beats per minute. A number that was
-// not measured is nil. It redacts itself when printed. Source: public API reference only.
+// not measured is nil. Source: public API reference only.
 type ActivityHeartRate struct {
-	labhealth.Redacted `json:"-"`
-
 	AvgBPM        *float64 `json:"avg_bpm,omitzero"`         // mean
 	MinBPM        *float64 `json:"min_bpm,omitzero"`         // lowest
 	MaxBPM        *float64 `json:"max_bpm,omitzero"`         // highest
@@ -289,11 +287,8 @@ type Workout struct {
 	labhealth.RawObject `json:"-"`
 }
 
-// WorkoutMap is the route of a workout. It redacts itself when printed. Source: public API
-// reference only.
+// WorkoutMap is the route of a workout. Source: public API reference only.
 type WorkoutMap struct {
-	labhealth.Redacted `json:"-"`
-
 	Polyline        *string `json:"polyline,omitzero"`         // the encoded route
 	SummaryPolyline *string `json:"summary_polyline,omitzero"` // the encoded route with fewer points
 

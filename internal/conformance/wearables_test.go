@@ -45,7 +45,7 @@ func TestSummaries(t *testing.T) {
 		}
 		equal(t, test.want, got)
 		equal(t, true, page.Data != nil)
-		equal(t, "labhealth.SummaryPage{redacted}", fmt.Sprintf("%+v", page))
+		equal(t, "{redacted}", fmt.Sprintf("%+v", page))
 		if test.response[0] == '{' {
 			equal(t, jsonData(t, test.response), jsonData(t, mustEncode(t, page)))
 			var again labhealth.SummaryPage

@@ -6,6 +6,9 @@ import (
 	"io"
 )
 
+// Form is what a value prints that shows nothing of itself.
+const Form = "{redacted}"
+
 // Print prints the short form of a value, ignoring the verb and the flags.
 //
 //go:noinline // or the compiler copies it into the methods of every type

@@ -16,7 +16,7 @@ import (
 	"github.com/labhealth/labhealth-go/webhooks"
 )
 
-// StoredSample is a sample with its key. It redacts itself when printed.
+// StoredSample is a sample with its key.
 type StoredSample struct {
 	Key    webhooks.SampleKey // identifies it
 	Sample webhooks.Sample    // the latest version
@@ -24,7 +24,7 @@ type StoredSample struct {
 	seriesID int64
 }
 
-// StoredSummary is a summary with its key. It redacts itself when printed.
+// StoredSummary is a summary with its key.
 type StoredSummary struct {
 	Key  webhooks.SummaryKey // identifies it
 	Data webhooks.Payload    // the latest version, such as a [*webhooks.Sleep]
