@@ -1,9 +1,12 @@
 package labhealth
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net"
+	"net/http"
 	"net/netip"
 	"net/url"
 	"slices"
@@ -107,7 +110,7 @@ func WithEnvironment(env Environment, base string) Option {
 // WithBaseURL sets the URL that every path is appended to, without saying of which environment it
 // is. It is for the embedded service of package labhealthtest, a proxy, and the management API. The
 // paths contain their versions, such as /v3, which the base URL must not repeat. The URL must be
-// https, except for loopback hosts. It may have a port between 1 and 65535 and a path without dot
+// https, except for loopback hosts and that of [WithInsecureHTTP]. It may have a port between 1 and 65535 and a path without dot
 // segments, but no user info, query or fragment.
 func WithBaseURL(base string) Option { return withBaseURL("WithBaseURL", "", base) }
 
@@ -118,12 +121,73 @@ func withBaseURL(option string, env Environment, base string) Option {
 		if len(c.chosenBy) > 1 {
 			return fmt.Errorf("more than one base URL: %s: pass one of these options, once", strings.Join(c.chosenBy, " and "))
 		}
-		c.core.base, err = parseBaseURL(base)
-		if err != nil && env != "" {
-			return fmt.Errorf("%s: %w", env, err)
+		c.environment = env
+		if c.core.base, err = parseBaseURL(base); err != nil {
+			return c.ofEnvironment(err)
 		}
+		return nil
+	}
+}
+
+// WithInsecureHTTP permits a base URL with http instead of https for the named host, which is not a
+// loopback host: the embedded service in another container, or a sidecar that encrypts. Whoever
+// can read the network in between reads the key and the data of patients. [NewClient] logs a
+// warning, and returns an error if the requests would pass through a proxy. No other host is
+// affected, and no redirect changes the scheme or the host.
+func WithInsecureHTTP(host string) Option {
+	return func(c *config) error {
+		c.insecureHost = strings.Trim(host, "[]")
+		_, err := netip.ParseAddr(c.insecureHost)
+		if err != nil && (host == "" || strings.Contains(host, ":") || !hasValidHost(&url.URL{Host: host})) {
+			return errors.New("WithInsecureHTTP needs the name of a host or its IP address, without scheme and port")
+		}
+		return nil
+	}
+}
+
+var errInsecure = errors.New("the base URL must be https (http is for loopback addresses, and for the host of WithInsecureHTTP)")
+
+// checkScheme returns an error if the base URL must not be http, and warns if it is.
+func (c *config) checkScheme() error {
+	u, err := url.Parse(c.core.base)
+	if err != nil {
 		return err
 	}
+	insecure := u.Scheme == "http" && !isLoopback(u.Hostname())
+	switch {
+	case !insecure && c.insecureHost != "":
+		return errors.New("WithInsecureHTTP: the base URL is not http, or of a loopback host: remove the option")
+	case !insecure:
+		return nil
+	case c.insecureHost == "" || !strings.EqualFold(u.Hostname(), c.insecureHost):
+		return c.ofEnvironment(errInsecure)
+	case c.isProxied(u):
+		return errors.New("WithInsecureHTTP: requests would pass through a proxy, which reads them: add the host to NO_PROXY, or pass WithHTTPClient a transport without a proxy")
+	}
+	cmp.Or(c.logger, slog.Default()).Warn("labhealth: the key and the data of patients are sent unencrypted", "host", u.Host)
+	return nil
+}
+
+// isProxied reports whether a request to u is known to pass through a proxy.
+func (c *config) isProxied(u *url.URL) bool {
+	transport := http.DefaultTransport
+	if c.httpClient != nil && c.httpClient.Transport != nil {
+		transport = c.httpClient.Transport
+	}
+	known, ok := transport.(*http.Transport)
+	if !ok || known.Proxy == nil {
+		return false
+	}
+	proxy, err := known.Proxy(&http.Request{URL: u})
+	return proxy != nil || err != nil
+}
+
+// ofEnvironment adds the environment of the base URL to an error, if it is known.
+func (c *config) ofEnvironment(err error) error {
+	if c.environment == "" {
+		return err
+	}
+	return fmt.Errorf("%s: %w", c.environment, err)
 }
 
 // parseBaseURL validates a base URL and returns it without trailing slashes. Its errors do not
@@ -139,8 +203,8 @@ func parseBaseURL(base string) (string, error) {
 	if u.User != nil || u.RawQuery != "" || u.ForceQuery || u.Fragment != "" || strings.Contains(base, "#") {
 		return "", errors.New("the base URL must have no user info, query or fragment")
 	}
-	if u.Scheme == "http" && !isLoopback(u.Hostname()) || u.Scheme != "http" && u.Scheme != "https" {
-		return "", errors.New("the base URL must be https (http is for loopback addresses only)")
+	if u.Scheme != "http" && u.Scheme != "https" {
+		return "", errInsecure
 	}
 	base = strings.TrimRight(u.String(), "/")
 	if path := strings.TrimRight(u.EscapedPath(), "/"); path != "" && !isPath(path) {

@@ -88,6 +88,9 @@ func newCore(header, key string, operations []string, opts []Option) (*core, err
 	if len(cfg.chosenBy) == 0 {
 		return nil, &setupError{errNoBaseURL}
 	}
+	if err := cfg.checkScheme(); err != nil {
+		return nil, &setupError{err}
+	}
 	c := &cfg.core
 	switch {
 	case cfg.source != nil && key != "":

@@ -233,6 +233,7 @@ func WithLogger(l *slog.Logger) Option {
 		if l == nil {
 			return errors.New("WithLogger needs a logger")
 		}
+		c.logger = l
 		c.core.observers = append(c.core.observers, func(ctx context.Context, a Attempt) { logAttempt(ctx, l, a) })
 		c.core.addObserver(CallObserver{
 			End: func(ctx context.Context, call Call) { logCall(ctx, l, call) },

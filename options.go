@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"net/textproto"
 	"slices"
@@ -18,12 +19,15 @@ type Option func(*config) error
 
 // config holds the settings made by the options of a client.
 type config struct {
-	core       core
-	httpClient *http.Client
-	chosenBy   []string                          // the options that set the base URL
-	source     func(keyHeader string) authorizer // see WithCredentials
-	operations []string                          // those that WithPath accepts
-	limit      func(*transport.Client)           // see WithRateLimit
+	core         core
+	httpClient   *http.Client
+	chosenBy     []string                          // the options that set the base URL
+	environment  Environment                       // of the base URL; empty if it is not known
+	insecureHost string                            // see WithInsecureHTTP
+	logger       *slog.Logger                      // see WithLogger
+	source       func(keyHeader string) authorizer // see WithCredentials
+	operations   []string                          // those that WithPath accepts
+	limit        func(*transport.Client)           // see WithRateLimit
 }
 
 // WithHTTPClient sends requests with a copy of h: it uses the transport, the cookie jar and the

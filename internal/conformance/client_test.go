@@ -23,7 +23,7 @@ import (
 	"github.com/labhealth/labhealth-go"
 )
 
-const httpsOnly = "labhealth: the base URL must be https (http is for loopback addresses only)"
+const httpsOnly = "labhealth: the base URL must be https (http is for loopback addresses, and for the host of WithInsecureHTTP)"
 const noParts = "labhealth: the base URL must have no user info, query or fragment"
 const notAddress = "labhealth: the base URL must look like https://host or https://host/path"
 
@@ -38,6 +38,8 @@ func TestNewClientErrors(t *testing.T) {
 	const otherKey = "labhealth: the API key has a space, or a character that is not printable ASCII: remove it"
 	const emptyURL = "the base URL is empty: is its environment variable set?"
 	const noScheme = "the base URL has no scheme: it must look like https://host or https://host/path"
+	const badInsecure = "labhealth: WithInsecureHTTP needs the name of a host or its IP address, without scheme and port"
+	throughProxy := labhealth.WithHTTPClient(&http.Client{Transport: &http.Transport{Proxy: http.ProxyURL(&url.URL{Scheme: "http", Host: "127.0.0.1:1"})}})
 	const badHost = "labhealth: the host of the base URL is not valid"
 	for _, test := range []struct {
 		name, key string
@@ -93,6 +95,17 @@ func TestNewClientErrors(t *testing.T) {
 		{"http to something like loopback", testKey, options{labhealth.WithBaseURL("http://127.0.0.1.example.com")}, httpsOnly},
 		{"http to localhost's subdomain", testKey, options{labhealth.WithBaseURL("http://localhost.example.com")}, httpsOnly},
 		{"http to a private address", testKey, options{labhealth.WithBaseURL("http://10.0.0.1")}, httpsOnly},
+		{"http to another host", testKey, options{labhealth.WithBaseURL("http://api.example.com"), labhealth.WithInsecureHTTP("example.com")}, httpsOnly},
+		{"http to another host of a region", testKey, options{labhealth.WithSandboxEU("http://api.example.com"), labhealth.WithInsecureHTTP("sandbox")},
+			strings.Replace(httpsOnly, ": ", ": sandbox_eu: ", 1)},
+		{"http with a port", testKey, options{labhealth.WithBaseURL("http://sandbox:80"), labhealth.WithInsecureHTTP("sandbox:80")}, badInsecure},
+		{"http with a scheme", testKey, options{labhealth.WithBaseURL("http://sandbox"), labhealth.WithInsecureHTTP("http://sandbox")}, badInsecure},
+		{"http to any host", testKey, options{labhealth.WithBaseURL("http://sandbox"), labhealth.WithInsecureHTTP("*")}, badInsecure},
+		{"http without a host", testKey, options{labhealth.WithBaseURL("http://sandbox"), labhealth.WithInsecureHTTP("")}, badInsecure},
+		{"https with WithInsecureHTTP", testKey, options{labhealth.WithBaseURL("https://sandbox"), labhealth.WithInsecureHTTP("sandbox")},
+			"labhealth: WithInsecureHTTP: the base URL is not http, or of a loopback host: remove the option"},
+		{"http through a proxy", testKey, options{labhealth.WithBaseURL("http://sandbox"), labhealth.WithInsecureHTTP("sandbox"), throughProxy},
+			"labhealth: WithInsecureHTTP: requests would pass through a proxy, which reads them: add the host to NO_PROXY, or pass WithHTTPClient a transport without a proxy"},
 		{"other scheme", testKey, options{labhealth.WithBaseURL("ftp://api.example.com")}, httpsOnly},
 
 		{"nil http.Client", testKey, options{base, labhealth.WithHTTPClient(nil)}, "labhealth: WithHTTPClient needs an http.Client"},
@@ -486,4 +499,34 @@ func TestEnvironmentText(t *testing.T) {
 		t.Fatal(err)
 	}
 	equal(t, labhealth.ProductionUS, env)
+}
+
+// Plain http goes to the named host alone, is warned about once, and no redirect leaves the host.
+func TestInsecureHTTP(t *testing.T) {
+	var hosts []string
+	transport := roundTripper(func(r *http.Request) (*http.Response, error) {
+		hosts = append(hosts, r.URL.Scheme+"://"+r.URL.Host)
+		w := httptest.NewRecorder()
+		w.Header().Set("Location", "http://other.internal"+r.URL.Path)
+		w.WriteHeader(http.StatusFound)
+		return w.Result(), nil
+	})
+	for _, host := range []string{"sandbox", "SANDBOX"} {
+		var log bytes.Buffer
+		client, err := labhealth.NewClient(testKey, labhealth.WithInsecureHTTP(host), labhealth.WithSandboxUS("http://sandbox:8080"),
+			labhealth.WithHTTPClient(&http.Client{Transport: transport}), labhealth.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
+		if err != nil {
+			t.Fatal(err)
+		}
+		warnings := strings.Count(log.String(), `level=WARN msg="labhealth: the key and the data of patients are sent unencrypted" host=sandbox:8080`)
+		equal(t, 1, warnings)
+		hosts = nil
+		_, err = client.Orders.Get(t.Context(), orderID)
+		var redirect *labhealth.RedirectError
+		equal(t, true, errors.As(err, &redirect))
+		equal(t, []string{"http://sandbox:8080"}, hosts)
+	}
+	if _, err := labhealth.NewClient(testKey, labhealth.WithBaseURL("http://[fd00::1]:8080"), labhealth.WithInsecureHTTP("fd00::1")); err != nil {
+		t.Error(err)
+	}
 }

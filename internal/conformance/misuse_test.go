@@ -38,7 +38,7 @@ var misusedFunctions = map[string]any{
 	"labhealth.WithSandboxEU": labhealth.WithSandboxEU, "labhealth.WithSandboxUS": labhealth.WithSandboxUS,
 	"labhealth.WithEnvironment": labhealth.WithEnvironment, "labhealth.WithHTTPClient": labhealth.WithHTTPClient, "labhealth.WithHeader": labhealth.WithHeader,
 	"labhealth.WithIdempotencyKey": labhealth.WithIdempotencyKey, "labhealth.WithLogger": labhealth.WithLogger, "labhealth.WithObserver": labhealth.WithObserver,
-	"labhealth.WithPrefetch": labhealth.WithPrefetch, "labhealth.WithPath": labhealth.WithPath, "labhealth.WithQuery": labhealth.WithQuery, "labhealth.WithResponse": labhealth.WithResponse,
+	"labhealth.WithPrefetch": labhealth.WithPrefetch, "labhealth.WithPath": labhealth.WithPath, "labhealth.WithInsecureHTTP": labhealth.WithInsecureHTTP, "labhealth.WithQuery": labhealth.WithQuery, "labhealth.WithResponse": labhealth.WithResponse,
 	"labhealth.WithRetry": labhealth.WithRetry, "labhealth.WithUserAgent": labhealth.WithUserAgent, "labhealth.WithoutValidation": labhealth.WithoutValidation,
 
 	"labhealthtest.Operations": labhealthtest.Operations, "labhealthtest.WithMiddleware": labhealthtest.WithMiddleware,
