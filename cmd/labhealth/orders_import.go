@@ -106,6 +106,7 @@ func (f *importFlags) add(cmd *cobra.Command) {
 	flags.BoolVar(&f.opts.DryRun, "dry-run", false, "check the file, print all problems and send nothing")
 	flags.StringVar(&f.journal, "journal", "", "file that stores the state of the import (default FILE.journal)")
 	flags.StringVar(&f.rejected, "rejected", "", "file for the records without an order (default FILE.rejected.csv)")
+	flags.BoolVar(&f.opts.KeepMessages, "messages", false, "add the service's texts to the file of rejected records and to the journal; they may quote the patient")
 	flags.IntVar(&f.opts.Concurrency, "parallel", 4, "number of concurrent requests")
 	flags.Float64Var(&f.opts.Rate, "rate", 0, "maximum number of requests per second; 0 for no limit")
 	flags.DurationVar(&f.opts.Settle, "settle", 2*time.Minute, "how long a request with an unknown outcome may still take effect")
