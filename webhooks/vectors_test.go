@@ -3,7 +3,6 @@ package webhooks_test
 import (
 	"encoding/json"
 	"errors"
-	"fmt"
 	"net/http"
 	"os"
 	"strconv"
@@ -14,7 +13,8 @@ import (
 	"github.com/labhealth/labhealth-go/webhooks"
 )
 
-// vector is a delivery of conformance/signatures.json, which other implementations use too.
+// vector is a delivery of testdata/signatures.json, with what a verifier must decide about it. Its
+// signatures were made by a program that knows nothing of this package.
 type vector struct {
 	Name    string      `json:"name"`
 	Secrets []string    `json:"secrets"`
@@ -27,7 +27,7 @@ type vector struct {
 }
 
 func TestSignatureVectors(t *testing.T) {
-	encoded, err := os.ReadFile("../conformance/signatures.json")
+	encoded, err := os.ReadFile("testdata/signatures.json")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -46,9 +46,8 @@ func TestSignatureVectors(t *testing.T) {
 			t.Errorf("%d vectors with reason %q", counts[reason], reason)
 		}
 	}
-	readme, err := os.ReadFile("../conformance/README.md")
-	if want := fmt.Sprintf(": %d deliveries", len(document.Vectors)); err != nil || !strings.Contains(string(readme), want) {
-		t.Errorf("conformance/README.md does not say %q: %v", want, err)
+	if len(document.Vectors) < 376 {
+		t.Errorf("only %d vectors", len(document.Vectors))
 	}
 }
 
