@@ -8,6 +8,8 @@ import (
 	"net/http"
 	"sync"
 	"time"
+
+	"github.com/labhealth/labhealth-go/internal/warn"
 )
 
 // senderTimeout is how long the sender waits for a complete response.
@@ -37,11 +39,10 @@ const senderTimeout = 15 * time.Second
 //     If the late call succeeds, its ID is stored then.
 //   - An error that matches [ErrPermanent] recurs with each delivery. The body goes to the
 //     dead-letter function and the delivery is acknowledged. Without such a function the body would
-//     be lost, so the response is 503 and [WithLogger] logs an error. Set [WithDeadLetter]: the
+//     be lost, so the response is 503. Set [WithDeadLetter]: the
 //     sender may disable a receiver that fails for days.
-//   - A panic of the application is recovered and treated as a failure. [WithObserver] and
-//     [WithLogger] report its stack; otherwise panics are not reported. The panic value may hold
-//     patient data and is never shown.
+//   - A panic of the application is recovered and treated as a failure. Its stack is reported. The
+//     panic value may hold patient data and is never shown.
 //   - A delivery with the ID of one in flight waits for it and shares its response. A delivery with
 //     the ID of one that succeeded is acknowledged without processing. IDs of failed deliveries are
 //     not stored. Deliveries without an ID, which only [Unsigned] accepts, are always processed.
@@ -49,6 +50,10 @@ const senderTimeout = 15 * time.Second
 //     ([WithInFlightLimit]). The limit includes unverified bodies: a signature can be checked only
 //     when its body is complete. A delivery with malformed signature headers or an expired
 //     timestamp gets a 401 before its body is read.
+//
+// What goes wrong is written to [slog.Default] as a warning that names what to change: at once, and
+// then ever less often, with the number of times. It holds no patient data. [WithLogger] logs each
+// delivery to another logger instead.
 //
 // The service delivers at least once and in any order. The [Deduplicator] makes repeated processing
 // rare, not impossible: an ID is lost if the process crashes between the application's success and
@@ -69,6 +74,7 @@ type Handler struct {
 	now          func() time.Time
 	contexts     []func(context.Context, *http.Request) context.Context
 	observers    []func(context.Context, DeliveryResult)
+	warnings     *warn.Log // nil with WithLogger
 
 	aborted context.Context // canceled when Shutdown stops waiting
 	abort   context.CancelFunc
@@ -119,6 +125,7 @@ func newHandler(constructor string, h *Handler, opts []HandlerOption) (*Handler,
 	h.timeout = 10 * time.Second
 	h.now = time.Now
 	h.calls = map[string]*call{}
+	h.warnings = new(warn.Log)
 	h.idle = make(chan struct{})
 	for _, opt := range opts {
 		if opt == nil {

@@ -122,20 +122,24 @@ func WithObserver(f func(context.Context, DeliveryResult)) HandlerOption {
 	}
 }
 
-// WithLogger logs each delivery: at debug level if the response is 2xx, at error level for
+// WithLogger logs each delivery to l, instead of warnings to [slog.Default]: at debug level if the response is 2xx, at error level for
 // [ReasonPermanent], and at warning level otherwise and for dead letters. The record holds only the
 // fields of [DeliveryResult], with the type as [Event.LogValue] shows it.
 func WithLogger(l *slog.Logger) HandlerOption {
 	if l == nil {
 		return func(*Handler) error { return errors.New("WithLogger needs a logger") }
 	}
-	return WithObserver(func(ctx context.Context, r DeliveryResult) {
+	observe := WithObserver(func(ctx context.Context, r DeliveryResult) {
 		l.LogAttrs(ctx, r.level(), "webhook delivery",
 			slog.String("delivery_id", r.DeliveryID), slog.String("type", string(printable(r.Type))),
 			slog.Int("status", r.StatusCode), slog.String("reason", string(r.Reason)),
 			slog.Bool("duplicate", r.Duplicate), slog.Bool("late", r.Late), slog.String("panic", r.Panic),
 			slog.Time("received_at", r.ReceivedAt), slog.Duration("duration", r.Duration))
 	})
+	return func(h *Handler) error {
+		h.warnings = nil
+		return observe(h)
+	}
 }
 
 // level returns the level at which [WithLogger] logs the result.

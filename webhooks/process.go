@@ -106,6 +106,7 @@ func (h *Handler) handle(ctx context.Context, c *call, d delivery) DeliveryResul
 	if d.id != "" {
 		seen, err := h.deduplicator.Seen(ctx, d.id)
 		if err != nil {
+			h.warnOfError(ReasonDeduplicator, err)
 			return unavailable(ReasonDeduplicator)
 		}
 		if seen {
@@ -115,15 +116,22 @@ func (h *Handler) handle(ctx context.Context, c *call, d delivery) DeliveryResul
 	reason, err := h.dispatch(ctx, c, d)
 	switch {
 	case reason == ReasonUnreadable:
+		h.warnOfError(reason, err)
 		return DeliveryResult{StatusCode: http.StatusBadRequest, Reason: reason}
 	case reason == ReasonPermanent:
+		h.warnOfError(reason, err)
 		return unavailable(reason)
 	case err != nil && ctx.Err() != nil:
 		return h.timedOut()
 	case err != nil:
+		h.warnOfError(ReasonFailed, err)
 		return unavailable(ReasonFailed)
 	}
-	if d.id != "" && h.storeID(ctx, c, d.id) != nil {
+	if d.id == "" {
+		return DeliveryResult{StatusCode: http.StatusNoContent, Reason: reason}
+	}
+	if err := h.storeID(ctx, c, d.id); err != nil {
+		h.warnOfError(ReasonNotMarked, err)
 		reason = ReasonNotMarked
 	}
 	return DeliveryResult{StatusCode: http.StatusNoContent, Reason: reason}

@@ -162,6 +162,7 @@ func writeStatus(w http.ResponseWriter, status int) {
 // report calls the observers.
 func (h *Handler) report(ctx context.Context, d delivery, result DeliveryResult) {
 	result.DeliveryID, result.ReceivedAt, result.Duration = d.id, d.receivedAt, time.Since(d.start)
+	h.warnOfRequest(result)
 	for _, observe := range h.observers {
 		func() {
 			defer func() { recover() }()
