@@ -131,7 +131,7 @@ func (c *textChecker) Import(importPath string) (*types.Package, error) {
 
 // foreignTypes are the types of dependencies that hold no text of a person.
 var foreignTypes = []string{
-	"time.Time", "time.Duration", "time.Month", "time.Location", "github.com/google/uuid.UUID", "encoding/json.Number", "sync.Mutex", "sync.RWMutex",
+	"time.Time", "time.Duration", "time.Month", "time.Location", "github.com/google/uuid.UUID", "encoding/json.Number", "log/slog.Logger", "sync.Mutex", "sync.RWMutex",
 }
 
 // hasText reports whether printing a value of this type can show text. Package fmt calls no method

@@ -4,10 +4,9 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"fmt"
 	"net/http"
-	"runtime"
-	"strings"
+
+	"github.com/labhealth/labhealth-go/internal/warn"
 )
 
 // call is a delivery being processed. Deliveries with the same ID share it.
@@ -90,7 +89,7 @@ func (h *Handler) run(ctx context.Context, c *call, d delivery) {
 	result := unavailable(ReasonPanicked) // if handle does not return: a panic or runtime.Goexit
 	defer func() {
 		if v := recover(); v != nil {
-			result.Panic = panicStack(v)
+			result.Panic = warn.Stack(v)
 		}
 		if h.finish(c, d.id, result) || result.StatusCode != http.StatusNoContent && result.Reason != ReasonPanicked {
 			return
@@ -171,18 +170,4 @@ func (h *Handler) dispatch(ctx context.Context, c *call, d delivery) (Reason, er
 	}
 	// The application may keep the event, which shares the body.
 	return ReasonDeadLettered, h.deadLetter(ctx, bytes.Clone(d.body))
-}
-
-// panicStack returns the type of a recovered value and the stack of the panic, without the value.
-func panicStack(value any) string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "%T", value)
-	callers := make([]uintptr, 64)
-	frames := runtime.CallersFrames(callers[:runtime.Callers(3, callers)])
-	for more := true; more; {
-		var f runtime.Frame
-		f, more = frames.Next()
-		fmt.Fprintf(&b, "\n%s %s:%d", f.Function, f.File, f.Line)
-	}
-	return b.String()
 }

@@ -41,17 +41,17 @@ func (h *Handler) warnOfRequest(result DeliveryResult) {
 	switch {
 	case h.warnings == nil:
 	case failed && result.Panic != "":
-		h.warnings.Warn(message, slog.String("panic", result.Panic))
+		h.warnings.Warn(nil, message, slog.String("panic", result.Panic))
 	case failed:
-		h.warnings.Warn(message)
+		h.warnings.Warn(nil, message)
 	case result.Reason == ReasonApplied || result.Reason == ReasonStored:
-		h.warnings.Resolved(resolvable...)
+		h.warnings.Resolved(nil, resolvable...)
 	}
 }
 
 // warnOfError writes a warning about an error of a function.
 func (h *Handler) warnOfError(reason Reason, err error) {
 	if h.warnings != nil {
-		h.warnings.Warn(ofErrors[reason], warn.Cause(err))
+		h.warnings.Warn(nil, ofErrors[reason], warn.Cause(err))
 	}
 }

@@ -5,8 +5,10 @@ package warn
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"reflect"
+	"runtime"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -20,11 +22,8 @@ const (
 	maxWait = time.Hour
 )
 
-// Log writes warnings. The zero value writes to [slog.Default]. It is safe for concurrent use.
+// Log counts warnings. Its zero value is empty. It is safe for concurrent use.
 type Log struct {
-	// Logger is where warnings are written; nil means slog.Default() at the time of the warning.
-	Logger *slog.Logger
-
 	failing atomic.Int32 // number of problems
 	mu      sync.Mutex
 	known   map[string]*problem // by message
@@ -37,10 +36,10 @@ type problem struct {
 	unwritten  int           // times since it was written
 }
 
-// Warn writes a message, unless it was written a short time ago. The message is a constant text
-// that names what to change; it is counted by this text. Neither it nor the attributes may hold
-// patient data.
-func (l *Log) Warn(message string, attrs ...slog.Attr) {
+// Warn writes a message to a logger, unless it was written a short time ago. The message is a
+// constant text that names what to change; it is counted by this text. Neither it nor the
+// attributes may hold patient data. A nil logger is slog.Default() at the time of the call.
+func (l *Log) Warn(logger *slog.Logger, message string, attrs ...slog.Attr) {
 	l.mu.Lock()
 	now := time.Now()
 	p := l.known[message]
@@ -64,12 +63,12 @@ func (l *Log) Warn(message string, attrs ...slog.Attr) {
 	if times > 1 {
 		attrs = append(attrs[:len(attrs):len(attrs)], slog.Int("times", times))
 	}
-	l.write(slog.LevelWarn, message, attrs)
+	write(logger, slog.LevelWarn, message, attrs)
 }
 
 // Resolved reports that what the messages warn of works. If one of them was written, and the
 // problem has not occurred for a while, that is written once.
-func (l *Log) Resolved(messages ...string) {
+func (l *Log) Resolved(logger *slog.Logger, messages ...string) {
 	if l.failing.Load() == 0 {
 		return
 	}
@@ -83,13 +82,12 @@ func (l *Log) Resolved(messages ...string) {
 		}
 		l.mu.Unlock()
 		if resolved {
-			l.write(slog.LevelInfo, "resolved: "+message, nil)
+			write(logger, slog.LevelInfo, "resolved: "+message, nil)
 		}
 	}
 }
 
-func (l *Log) write(level slog.Level, message string, attrs []slog.Attr) {
-	logger := l.Logger
+func write(logger *slog.Logger, level slog.Level, message string, attrs []slog.Attr) {
 	if logger == nil {
 		logger = slog.Default()
 	}
@@ -110,6 +108,21 @@ func Cause(err error) slog.Attr {
 		}
 	}
 	return slog.String("error_type", reflect.TypeOf(err).String())
+}
+
+// Stack returns the type of a recovered value, which may hold anything, and the stack of the panic.
+// The deferred function that recovers calls it.
+func Stack(value any) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%T", value)
+	callers := make([]uintptr, 64)
+	frames := runtime.CallersFrames(callers[:runtime.Callers(3, callers)])
+	for more := true; more; {
+		var f runtime.Frame
+		f, more = frames.Next()
+		fmt.Fprintf(&b, "\n%s %s:%d", f.Function, f.File, f.Line)
+	}
+	return b.String()
 }
 
 const module = "github.com/labhealth/labhealth-go"

@@ -14,7 +14,7 @@ import (
 	"github.com/labhealth/labhealth-go/internal/warn"
 )
 
-func newLog() (*warn.Log, *bytes.Buffer) {
+func newLogger() (*slog.Logger, *bytes.Buffer) {
 	var written bytes.Buffer
 	withoutTime := func(_ []string, a slog.Attr) slog.Attr {
 		if a.Key == slog.TimeKey {
@@ -22,15 +22,16 @@ func newLog() (*warn.Log, *bytes.Buffer) {
 		}
 		return a
 	}
-	return &warn.Log{Logger: slog.New(slog.NewTextHandler(&written, &slog.HandlerOptions{ReplaceAttr: withoutTime}))}, &written
+	return slog.New(slog.NewTextHandler(&written, &slog.HandlerOptions{ReplaceAttr: withoutTime})), &written
 }
 
 // A problem that lasts is written at once, and then ever less often, each time with the number.
 func TestWarnings(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l, written := newLog()
+		logger, written := newLogger()
+		var l warn.Log
 		for range 24 * 3600 {
-			l.Warn("the key is wrong", slog.Int("status", 401))
+			l.Warn(logger, "the key is wrong", slog.Int("status", 401))
 			time.Sleep(time.Second)
 		}
 		lines := bytes.Split(bytes.TrimSpace(written.Bytes()), []byte("\n"))
@@ -51,18 +52,19 @@ func TestWarnings(t *testing.T) {
 // The end of a problem is written once, and the next one at once. One that alternates is one.
 func TestResolved(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l, written := newLog()
-		l.Resolved("a")
+		logger, written := newLogger()
+		var l warn.Log
+		l.Resolved(logger, "a")
 		for range 100 {
-			l.Warn("a")
-			l.Resolved("a", "b")
+			l.Warn(logger, "a")
+			l.Resolved(logger, "a", "b")
 			time.Sleep(100 * time.Millisecond)
 		}
 		time.Sleep(time.Minute)
-		l.Resolved("b")
-		l.Resolved("a")
-		l.Resolved("a")
-		l.Warn("a")
+		l.Resolved(logger, "b")
+		l.Resolved(logger, "a")
+		l.Resolved(logger, "a")
+		l.Warn(logger, "a")
 		want := "level=WARN msg=a\nlevel=INFO msg=\"resolved: a\"\nlevel=WARN msg=a\n"
 		if got := written.String(); got != want {
 			t.Errorf("written:\n%s", got)
@@ -72,12 +74,12 @@ func TestResolved(t *testing.T) {
 
 // Without a logger, the default one is used that is set at the time.
 func TestDefaultLogger(t *testing.T) {
-	l, written := newLog()
+	logger, written := newLogger()
 	before := slog.Default()
 	defer slog.SetDefault(before)
 	var byDefault warn.Log
-	slog.SetDefault(l.Logger)
-	byDefault.Warn("a")
+	slog.SetDefault(logger)
+	byDefault.Warn(nil, "a")
 	if got := written.String(); got != "level=WARN msg=a\n" {
 		t.Error(got)
 	}

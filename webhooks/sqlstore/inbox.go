@@ -67,8 +67,11 @@ func (s *Store) Receive(ctx context.Context, d webhooks.RawDelivery) error {
 		r.id = s.idArgs(d.ID)
 	}
 	if err := s.dialect.receive(ctx, r); err != nil {
-		return s.failed(ctx, "receive", err)
+		err = s.failed(ctx, "receive", err)
+		s.checkDatabase(err)
+		return err
 	}
+	s.checkDatabase(nil)
 	s.wake()
 	return nil
 }

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"log/slog"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -12,6 +13,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/labhealth/labhealth-go/internal/jitter"
+	"github.com/labhealth/labhealth-go/internal/warn"
 	"github.com/labhealth/labhealth-go/webhooks"
 )
 
@@ -83,19 +85,34 @@ const (
 // maxAhead is the number of reactions that are taken before their calls can start.
 const maxAhead = 100
 
-// Run calls React until ctx is done, and returns the error of ctx. It then gives the calls in
-// flight Grace to end, and cancels their contexts after that. It does not wait for those that
-// ignore it. After failures of the database it waits, longer each time, up to 10 s.
+// Run calls React until ctx is done, and returns the error of ctx, or one that waiting does not heal:
+// an invalid field, or tables that are missing for five seconds or of a newer version. It then gives
+// the calls in flight Grace to end, and cancels their contexts after that. It does not wait for
+// those that ignore it. After other failures of the database it waits, longer each time, up to 10 s.
+// What fails is written to [Store.Logger]: also the returned error.
 func (r *Reactor) Run(ctx context.Context) error {
+	err := r.run(ctx)
+	if r != nil {
+		r.Store.logEnd(ctx, "the Reactor", err)
+	}
+	return err
+}
+
+func (r *Reactor) run(ctx context.Context) error {
 	run, err := r.start(ctx)
 	if err != nil {
 		return err
 	}
 	defer run.close()
 	failures := 0
+	var unhealed patience
 	for ctx.Err() == nil {
 		run.collect() // before counting how many to take
 		more, err := run.turn(ctx, run.want())
+		if unhealed.isOver(err) {
+			run.stop(ctx)
+			return err
+		}
 		if err != nil {
 			failures++
 			backoff := min(50*time.Millisecond<<min(failures, 10), 10*time.Second)
@@ -247,7 +264,9 @@ func (r *reacting) call(c *reactionCall) {
 	err := error(&functionError{error: errPanicked}) // unless React returns
 	var deadline error
 	defer func() {
-		_ = recover() // a value that may contain anything
+		if v := recover(); v != nil { // which may contain anything
+			r.Store.warn("sqlstore: Reactor.React panicked", slog.String("panic", warn.Stack(v)))
+		}
 		r.end(c, err, deadline)
 	}()
 	c.observed = r.calls
@@ -276,8 +295,22 @@ func (r *reacting) end(c *reactionCall, err, deadline error) {
 		return
 	}
 	c.result, c.reason = r.result(c, err, deadline)
+	if err != nil {
+		r.warnOfCall(c, err)
+	}
 	if r.Observe.End != nil {
 		r.Observe.End(c.observed, c.reaction, c.result, err)
+	}
+}
+
+// warnOfCall writes a warning about a call that failed.
+func (r *reacting) warnOfCall(c *reactionCall, err error) {
+	attrs := []slog.Attr{slog.String("kind", string(c.reaction.Kind)), slog.String("reason", c.reason), warn.Cause(err)}
+	switch c.result {
+	case ReactionFailed:
+		r.Store.warn("sqlstore: a reaction was given up: see Store.FailedReactions", attrs...)
+	case ReactionDelayed:
+		r.Store.warn("sqlstore: Reactor.React fails: reactions are called again, and given up after Attempts failures", attrs...)
 	}
 }
 
@@ -366,11 +399,13 @@ func (r *reacting) turn(ctx context.Context, limit int) (more bool, err error) {
 		if take != nil {
 			r.Store.giveBackReactions(take.seen)
 		}
+		r.Store.checkDatabase(err)
 		if r.Observe.Fail != nil && ctx.Err() == nil {
 			r.Observe.Fail(ctx, err)
 		}
 		return false, err
 	}
+	r.Store.checkDatabase(nil)
 	r.committed(take, released)
 	return take.more && take.moved, nil
 }
@@ -474,6 +509,8 @@ func (r *reacting) abandon() {
 		c.result, c.reason = r.result(c, context.DeadlineExceeded, context.DeadlineExceeded)
 		r.hung[c.row.id] = true
 		r.remove(c)
+		r.Store.warn("sqlstore: Reactor.React ignores its context and does not return: it occupies one of the Parallel calls",
+			slog.String("kind", string(c.reaction.Kind)), slog.Int("hanging", len(r.hung)))
 		if r.Observe.End != nil {
 			r.Observe.End(c.observed, c.reaction, c.result, context.DeadlineExceeded)
 		}

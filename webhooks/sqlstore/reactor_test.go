@@ -25,6 +25,7 @@ func TestReactionDelays(t *testing.T) {
 	} {
 		var got []string
 		for attempts := range test.want {
+			test.reactor.Store = new(Store)
 			run := &reacting{Reactor: &test.reactor, calls: t.Context()}
 			c := &reactionCall{row: reactionRow{attempts: attempts}}
 			run.end(c, fmt.Errorf("canary Ada"), nil)

@@ -4,10 +4,12 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"log/slog"
 	"time"
 
 	"github.com/labhealth/labhealth-go/internal/jitter"
 	"github.com/labhealth/labhealth-go/internal/newest"
+	"github.com/labhealth/labhealth-go/internal/warn"
 	"github.com/labhealth/labhealth-go/webhooks"
 )
 
@@ -40,6 +42,15 @@ type Store struct {
 	// database must set the same, except one that fills a new database before the others: see the
 	// package documentation.
 	Reactions []ReactionKind
+
+	// Logger is where warnings are written about what runs in the background: those of [Worker],
+	// [Reactor] and [Reconciler], and of [Store.Receive]. A problem is written at once, and then
+	// ever less often. No record holds patient data. nil means [slog.Default];
+	// slog.New(slog.DiscardHandler) writes nothing. It must not be changed after the first use of
+	// the store.
+	Logger *slog.Logger
+
+	warnings warn.Log
 
 	db      *sql.DB
 	name    Dialect

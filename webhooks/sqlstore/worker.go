@@ -5,12 +5,14 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/labhealth/labhealth-go/internal/jitter"
+	"github.com/labhealth/labhealth-go/internal/warn"
 	"github.com/labhealth/labhealth-go/webhooks"
 )
 
@@ -132,21 +134,41 @@ func (s *Step) addChanges(c webhooks.Changes) {
 	s.Changes.Keyless += c.Keyless
 }
 
-// Run runs steps until ctx is done, and returns the error of ctx. When the inbox is empty it waits
-// for deliveries. After failures it waits, longer each time, up to 10 s. Once an hour it calls
-// [Store.Maintain], or a minute after that has failed.
+// Run runs steps until ctx is done, and returns the error of ctx, or one that waiting does not heal:
+// an invalid field, or tables that are missing for five seconds or of a newer version. When the
+// inbox is empty it waits for deliveries. After other failures it waits, longer each time, up to 10
+// s. Once an hour it calls [Store.Maintain], or a minute after that has failed.
+//
+// What fails is written to [Store.Logger]: also the returned error, deliveries that become dead
+// letters, and deliveries that wait for longer than five minutes.
 func (w *Worker) Run(ctx context.Context) error {
+	err := w.run(ctx)
+	if w != nil {
+		w.Store.logEnd(ctx, "the Worker", err)
+	}
+	return err
+}
+
+func (w *Worker) run(ctx context.Context) error {
 	if err := w.check(ctx); err != nil {
 		return err
 	}
-	failures, maintain := 0, time.Time{}
+	failures, maintain, look := 0, time.Time{}, time.Now().Add(backlogInterval)
+	var unhealed patience
 	for {
 		step, err := w.Step(ctx)
 		if err == nil && time.Now().After(maintain) {
 			maintain = time.Now().Add(w.maintain(ctx))
 		}
+		if err == nil && time.Now().After(look) {
+			look = time.Now().Add(backlogInterval)
+			w.Store.checkBacklog(ctx)
+		}
 		if ctx.Err() != nil {
 			return ctx.Err()
+		}
+		if unhealed.isOver(err) {
+			return err
 		}
 		if err != nil {
 			failures++
@@ -247,6 +269,7 @@ func (o *observation) end(step Step, err error) {
 func (w *Worker) maintain(ctx context.Context) time.Duration {
 	err := w.Store.Maintain(ctx)
 	(&observation{StepObserver: w.Observe, ctx: ctx}).end(Step{}, err)
+	w.Store.checkDatabase(err)
 	if err != nil {
 		return time.Minute
 	}
@@ -262,6 +285,13 @@ func (w *Worker) Step(ctx context.Context) (Step, error) {
 	o := &observation{StepObserver: w.Observe, ctx: ctx}
 	step, err := w.step(ctx, o)
 	o.end(step, err)
+	w.Store.checkDatabase(err)
+	if step.Dead > 0 {
+		w.Store.warn("sqlstore: deliveries became dead letters: see Store.DeadLetters and Store.Requeue", slog.Any("reasons", step.Reasons))
+	}
+	if step.Delayed > 0 {
+		w.Store.warn("sqlstore: deliveries cannot be applied and are attempted again: log the errors in Worker.Apply", slog.Any("reasons", step.Reasons))
+	}
 	return step, err
 }
 
@@ -546,7 +576,8 @@ func (w *Worker) attempt(ctx context.Context, o *observation, take func(context.
 // process applies rows of the inbox and deletes them.
 func (w *Worker) process(ctx context.Context, tx *sql.Tx, rows []inboxRow, applying *atomic.Int64) (step Step, b *batch, err error) {
 	defer func() {
-		if recover() != nil { // with a value that may contain anything
+		if v := recover(); v != nil { // which may contain anything
+			w.Store.warn("sqlstore: a delivery cannot be applied, because of a panic", slog.String("panic", warn.Stack(v)))
 			err = &functionError{error: errPanicked}
 		}
 	}()
@@ -612,7 +643,9 @@ func (w *Worker) call(ctx context.Context, tx *sql.Tx, d webhooks.Delivery, c we
 	go func() {
 		err := errPanicked // also if the function ends the goroutine
 		defer func() {
-			_ = recover() // a value that may contain anything
+			if v := recover(); v != nil { // which may contain anything
+				w.Store.warn("sqlstore: Worker.Apply panicked", slog.String("panic", warn.Stack(v)))
+			}
 			result <- err
 		}()
 		err = w.Apply(ctx, tx, d, c)
@@ -628,6 +661,7 @@ func (w *Worker) call(ctx context.Context, tx *sql.Tx, d webhooks.Delivery, c we
 	case err := <-result:
 		return err
 	case <-timer.C:
+		w.Store.warn("sqlstore: Worker.Apply ignores its context and does not return: the deliveries of its user wait")
 		return ctx.Err()
 	}
 }

@@ -1,0 +1,166 @@
+package sqlstore_test
+
+import (
+	"bytes"
+	"context"
+	"database/sql"
+	"errors"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/labhealth/labhealth-go/webhooks"
+	"github.com/labhealth/labhealth-go/webhooks/sqlstore"
+)
+
+// logRecord is the log of a store.
+type logRecord struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (w *logRecord) Write(p []byte) (int, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.b.Write(p)
+}
+
+func (w *logRecord) String() string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.b.String()
+}
+
+// logTo makes a store log to the result, which must not have canaries.
+func logTo(t *testing.T, store *sqlstore.Store) *logRecord {
+	w := new(logRecord)
+	store.Logger = slog.New(slog.NewTextHandler(w, nil))
+	t.Cleanup(func() {
+		if strings.Contains(w.String(), "Ada") {
+			t.Errorf("the log quotes the program or the delivery:\n%s", w)
+		}
+	})
+	return w
+}
+
+// wantLogged waits for the parts of a line.
+func wantLogged(t *testing.T, w *logRecord, parts ...string) {
+	t.Helper()
+	for end := time.Now().Add(10 * time.Second); ; time.Sleep(time.Millisecond) {
+		for line := range strings.Lines(w.String()) {
+			missing := false
+			for _, part := range parts {
+				missing = missing || !strings.Contains(line, part)
+			}
+			if !missing {
+				return
+			}
+		}
+		if time.Now().After(end) {
+			t.Fatalf("no line with %q in ten seconds:\n%s", parts, w)
+		}
+	}
+}
+
+// What runs without tables says so at once, and returns: go worker.Run(ctx) drops its error.
+func TestWarnsOfMissingTables(t *testing.T) {
+	onAll(t, func(t *testing.T, d database) {
+		store, err := sqlstore.Open(d.open(t), d.dialect)
+		if err != nil {
+			t.Fatal(err)
+		}
+		store.Reactions = []sqlstore.ReactionKind{sqlstore.ReactResults}
+		w := logTo(t, store)
+		if err := store.Receive(t.Context(), heartrates("Ada", 1, "60")); err == nil {
+			t.Error("received without tables")
+		}
+		wantLogged(t, w, "level=WARN", `msg="sqlstore: the tables are missing: call Store.Migrate"`, "receive")
+		ended := make(chan error, 2)
+		worker := &sqlstore.Worker{Store: store}
+		reactor := &sqlstore.Reactor{Store: store, React: func(context.Context, sqlstore.Reaction) error { return nil }}
+		go func() { ended <- worker.Run(t.Context()) }()
+		go func() { ended <- reactor.Run(t.Context()) }()
+		for range 2 {
+			if err := <-ended; err == nil || !strings.Contains(err.Error(), "tables are missing, see Store.Migrate") {
+				t.Error(err)
+			}
+		}
+		wantLogged(t, w, "level=ERROR", `msg="sqlstore: the Worker has stopped" error="sqlstore: step: the database failed: tables are missing, see Store.Migrate`)
+		wantLogged(t, w, "level=ERROR", `msg="sqlstore: the Reactor has stopped" error="sqlstore: react: the database failed: tables are missing, see Store.Migrate`)
+		if n := strings.Count(w.String(), "\n"); n > 4 {
+			t.Errorf("%d lines:\n%s", n, w)
+		}
+	})
+}
+
+// Deliveries and reactions that fail are told, with the stack of a panic, and without their content.
+func TestWarnsOfFunctions(t *testing.T) {
+	onBoth(t, func(t *testing.T, d database) {
+		store := reactive(t, d, sqlstore.ReactSamples)
+		w := logTo(t, store)
+		ctx, cancel := context.WithCancel(t.Context())
+		var running sync.WaitGroup
+		defer running.Wait()
+		defer cancel()
+		hang := make(chan struct{})
+		defer close(hang)
+		worker := &sqlstore.Worker{Store: store, Poll: time.Millisecond, Delay: time.Millisecond, Attempts: 2, Apply: func(_ context.Context, _ *sql.Tx, d webhooks.Delivery, _ webhooks.Changes) error {
+			switch d.ID {
+			case "fails":
+				return errors.New("Ada")
+			case "panics":
+				panic("Ada")
+			}
+			return nil
+		}}
+		reactor := &sqlstore.Reactor{Store: store, Poll: time.Millisecond, Delay: time.Millisecond, Attempts: 2, Timeout: 200 * time.Millisecond, React: func(_ context.Context, r sqlstore.Reaction) error {
+			switch r.UserID {
+			case user(1):
+				return errors.New("Ada")
+			case user(2):
+				panic("Ada")
+			case user(3):
+				<-hang
+			}
+			return nil
+		}}
+		running.Go(func() { worker.Run(ctx) })
+		running.Go(func() { reactor.Run(ctx) })
+		receive(t, store, webhooks.RawDelivery{ID: "bad", Body: []byte("Ada")}, heartrates("fails", 4, "60"), heartrates("panics", 5, "60"),
+			heartrates("one", 1, "60"), heartrates("two", 2, "60"), heartrates("three", 3, "60"))
+		wantLogged(t, w, `msg="sqlstore: deliveries became dead letters: see Store.DeadLetters and Store.Requeue" reasons=`)
+		wantLogged(t, w, `msg="sqlstore: deliveries cannot be applied and are attempted again: log the errors in Worker.Apply"`, "the application ")
+		wantLogged(t, w, `msg="sqlstore: Worker.Apply panicked" panic="string\n`, "warnings_test.go:")
+		wantLogged(t, w, `msg="sqlstore: Reactor.React fails: reactions are called again, and given up after Attempts failures" kind=samples reason="the application failed" error_type=*errors.errorString`)
+		wantLogged(t, w, `msg="sqlstore: Reactor.React panicked" panic="string\n`, "warnings_test.go:")
+		wantLogged(t, w, `msg="sqlstore: a reaction was given up: see Store.FailedReactions" kind=samples`)
+		wantLogged(t, w, `msg="sqlstore: Reactor.React ignores its context and does not return: it occupies one of the Parallel calls" kind=samples hanging=1`)
+	})
+}
+
+// What cannot start logs why, and what cannot write says whether it is read-only.
+func TestWarnsOfSettings(t *testing.T) {
+	onBoth(t, func(t *testing.T, d database) {
+		store := d.store(t)
+		w := logTo(t, store)
+		reactor := &sqlstore.Reactor{Store: store, React: func(context.Context, sqlstore.Reaction) error { return nil }}
+		if err := reactor.Run(t.Context()); err == nil {
+			t.Error("a Reactor without reactions runs")
+		}
+		wantLogged(t, w, `level=ERROR msg="sqlstore: the Reactor has stopped" error="sqlstore: Store.Reactions is empty: nothing is queued for the Reactor"`)
+		readOnly := d
+		readOnly.source += map[sqlstore.Dialect]string{sqlstore.SQLite: "&_pragma=query_only(1)", sqlstore.PostgreSQL: "&default_transaction_read_only=on"}[d.dialect]
+		broken, err := sqlstore.Open(readOnly.open(t), d.dialect)
+		if err != nil {
+			t.Fatal(err)
+		}
+		broken.Logger = store.Logger
+		if err := broken.Receive(t.Context(), heartrates("a", 1, "60")); err == nil {
+			t.Error("received into a read-only database")
+		}
+		wantLogged(t, w, `msg="sqlstore: the database is read-only: is it a standby, or a file without permission to write?"`)
+		receive(t, store, heartrates("b", 1, "60"))
+	})
+}
