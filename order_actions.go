@@ -20,7 +20,8 @@ const (
 
 // Cancel cancels an order: POST /v3/order/{order_id}/cancel. The service accepts it only before the
 // sample is on its way: which statuses that are depends on the collection method, so let the
-// service decide. Otherwise it responds with 400. Source: public API reference only.
+// service decide. Otherwise it responds with 400. The appointment of a walk-in order remains: cancel
+// it with [AppointmentsService.Cancel]. Source: public API reference only.
 //
 // It is never retried while an attempt may have been processed. If [OutcomeOf] its error is
 // [OutcomeUnknown], get the order and test it with [Order.Canceled]. Canceling it again is

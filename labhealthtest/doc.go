@@ -52,7 +52,8 @@
 //
 // A testkit that is ordered without a patient (POST /v3/order/testkit) has an invented sample ID,
 // with which a program registers it. Orders can be canceled (POST /v3/order/{order_id}/cancel) in
-// the statuses in which the diagrams of the public API reference permit it.
+// the statuses in which the public API reference permits it. The appointment of a canceled walk-in
+// order remains until it is canceled as well.
 //
 // A simulation (POST /v3/order/{order_id}/test) does what was observed of the sandbox. The first one
 // of a new order leads to requisition_created, whatever final_status is, so a second one is needed
