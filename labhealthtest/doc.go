@@ -60,8 +60,8 @@
 // to continue. An order at home then ignores simulations until an appointment is booked. A walk-in
 // order is completed without partial results: use [Server.PartialResults]. A delay is a number of
 // seconds, after which the statuses follow when orders are read, through the API or with a method of
-// the server, because there is no timer. A simulation is rejected if the order is completed or
-// canceled, or has passed the final status.
+// the server, because there is no timer. A simulation is rejected if the order is completed,
+// canceled or failed, or has passed the final status.
 //
 // An order has results for the markers of its lab test once it is completed or has partial results,
 // until it is canceled. [Server.SetInterpretation], [Server.SetMissing], [Server.SetResults] and

@@ -37,7 +37,7 @@ const maxDelay = math.MaxInt32
 
 // simulateOrder simulates an order as observations of the sandbox show it: the first simulation
 // creates the requisition, whatever final_status is. Later ones lead to final_status or to the end,
-// but never back. A status that Advance does not reach is set directly.
+// but never back. A status that no diagram of the public API reference has is set directly.
 func (s *Server) simulateOrder(r *request) (any, error) {
 	v := simulation{final: r.queryOne("final_status", statusSchema), flags: simulationFlags{Interpretation: "normal"}}
 	delay := r.queryInt("delay", 0)
@@ -65,7 +65,7 @@ func (s *Server) simulateOrder(r *request) (any, error) {
 // checkSimulation returns why an order cannot be simulated, or nil.
 func (o *order) checkSimulation(final string) error {
 	switch {
-	case o.Status == "completed" || o.Status == "cancelled":
+	case slices.Contains([]string{"completed", "cancelled", "failed"}, o.Status):
 		return reject(http.StatusBadRequest, "Order can not be simulated in its current status")
 	case o.isNew() || o.needsBooking():
 		return nil // whatever final is
@@ -131,9 +131,19 @@ func (o *order) hasPassed(final string) bool {
 	return low != "appointment_cancelled" && slices.ContainsFunc(o.Events, func(e orderEvent) bool { return e.Status == final })
 }
 
+// branchAfter has the statuses that the diagrams of the public API reference have beside the usual
+// path, and which status of the path they follow.
+var branchAfter = map[string]string{
+	"failed.testkit.failure_to_deliver_to_customer":      "collecting_sample.testkit.out_for_delivery",
+	"failed.testkit.failure_to_deliver_to_lab":           "collecting_sample.testkit.transit_lab",
+	"failed.testkit.sample_error":                        "sample_with_lab.testkit.delivered_to_lab",
+	"sample_with_lab.at_home_phlebotomy.partial_results": "collecting_sample.at_home_phlebotomy.draw_completed",
+	"sample_with_lab.on_site_collection.partial_results": "sample_with_lab.on_site_collection.draw_completed",
+}
+
 // simulatedStatuses returns the statuses that follow the current one up to final, or up to the last
-// one if final is empty. A testkit that is not registered stays with the customer, and a walk-in
-// order has no partial results.
+// one if final is empty. A testkit that is not registered stays with the customer, unless it is
+// canceled or lost, and a walk-in order has no partial results.
 func (o *order) simulatedStatuses(final string) []string {
 	switch {
 	case o.isNew():
@@ -146,12 +156,16 @@ func (o *order) simulatedStatuses(final string) []string {
 	var statuses []string
 	for status := o.statusAfter(o.LastEvent.Status); status != ""; status = o.statusAfter(status) {
 		statuses = append(statuses, status)
-		if status == final {
+		switch status {
+		case final:
 			return statuses
+		case branchAfter[final]:
+			return append(statuses, final)
 		}
 	}
+	isLost := strings.HasPrefix(final, "cancelled.") || strings.HasPrefix(final, "failed.") && branchAfter[final] == ""
 	isUnregistered := o.isRegistrable() && o.PatientDetails == nil
-	if final == "" || isUnregistered && strings.HasPrefix(final, "completed.") {
+	if final == "" || isUnregistered && !isLost {
 		return statuses
 	}
 	return []string{final}
