@@ -134,11 +134,12 @@ func (o *order) hasPassed(final string) bool {
 // branchAfter has the statuses that the diagrams of the public API reference have beside the usual
 // path, and which status of the path they follow.
 var branchAfter = map[string]string{
-	"failed.testkit.failure_to_deliver_to_customer":      "collecting_sample.testkit.out_for_delivery",
-	"failed.testkit.failure_to_deliver_to_lab":           "collecting_sample.testkit.transit_lab",
-	"failed.testkit.sample_error":                        "sample_with_lab.testkit.delivered_to_lab",
-	"sample_with_lab.at_home_phlebotomy.partial_results": "collecting_sample.at_home_phlebotomy.draw_completed",
-	"sample_with_lab.on_site_collection.partial_results": "sample_with_lab.on_site_collection.draw_completed",
+	"collecting_sample.walk_in_test.appointment_cancelled": "collecting_sample.walk_in_test.appointment_scheduled",
+	"failed.testkit.failure_to_deliver_to_customer":        "collecting_sample.testkit.out_for_delivery",
+	"failed.testkit.failure_to_deliver_to_lab":             "collecting_sample.testkit.transit_lab",
+	"failed.testkit.sample_error":                          "sample_with_lab.testkit.delivered_to_lab",
+	"sample_with_lab.at_home_phlebotomy.partial_results":   "collecting_sample.at_home_phlebotomy.draw_completed",
+	"sample_with_lab.on_site_collection.partial_results":   "sample_with_lab.on_site_collection.draw_completed",
 }
 
 // simulatedStatuses returns the statuses that follow the current one up to final, or up to the last

@@ -118,6 +118,7 @@ func TestSimulateBranches(t *testing.T) {
 		{srv.LabTests.Testkit, "cancelled.testkit.cancelled", "ordered requisition_created cancelled"},
 		{srv.LabTests.OnSite, "sample_with_lab.on_site_collection.partial_results", "ordered requisition_created draw_completed partial_results"},
 		{srv.LabTests.OnSite, "failed.on_site_collection.sample_error", "ordered requisition_created sample_error"},
+		{srv.LabTests.WalkIn, "collecting_sample.walk_in_test.appointment_cancelled", "ordered requisition_created appointment_pending appointment_scheduled appointment_cancelled"},
 		{srv.LabTests.WalkIn, "failed.walk_in_test.sample_error", "ordered requisition_created sample_error"},
 	} {
 		id, err := srv.AddOrder(ada, test.labTest)
