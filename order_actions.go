@@ -20,8 +20,8 @@ const (
 
 // Cancel cancels an order: POST /v3/order/{order_id}/cancel. The service accepts it only before the
 // sample is on its way: which statuses that are depends on the collection method, so let the
-// service decide. Otherwise it responds with 400. The appointment of a walk-in order remains: cancel
-// it with [AppointmentsService.Cancel]. Source: public API reference only.
+// service decide. Otherwise it responds with 400. The appointment of a walk-in order remains:
+// cancel it with [AppointmentsService.Cancel]. Source: public API reference only.
 //
 // It is never retried while an attempt may have been processed. If [OutcomeOf] its error is
 // [OutcomeUnknown], get the order and test it with [Order.Canceled]. Canceling it again is
@@ -152,8 +152,8 @@ type SimulationFlags struct {
 // [OrdersService.Get] to read the status. These observations of the sandbox are not documented, and
 // the embedded service follows them:
 //
-//   - The first simulation of a new order leads to requisition_created, whatever FinalStatus is. Call
-//     Simulate again to continue.
+//   - The first simulation of a new order leads to requisition_created, whatever FinalStatus is.
+//     Call Simulate again to continue.
 //   - An at-home order ignores simulations after that, until an appointment is booked.
 //   - A walk-in order is completed without partial results.
 //   - With a delay, the statuses follow when the order is read after it, not on their own.

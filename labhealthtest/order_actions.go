@@ -11,8 +11,8 @@ import (
 // maxResendRange is the longest time range whose events can be resent.
 const maxResendRange = 60 * 24 * time.Hour
 
-// isCancelable reports whether the public API reference permits the cancellation of the order in its
-// current status. A testkit that its user has registered is with the customer.
+// isCancelable reports whether the public API reference permits the cancellation of the order in
+// its current status. A testkit that its user has registered is with the customer.
 func (o *order) isCancelable() bool {
 	switch o.lowLevelStatus() {
 	case "ordered", "awaiting_registration", "requisition_bypassed",

@@ -137,7 +137,8 @@ func (s *Server) addData(userID uuid.UUID, add func(u *user, w *wearables) error
 // AddSummary adds an invented summary of a day of a user and returns its ID. The resource is
 // activity, body, electrocardiogram, meal, menstrual_cycle, profile, sleep, sleep_cycle or
 // workouts. If the source, such as the watch of a provider, has a summary of that day, or any
-// profile, AddSummary replaces it by another version with the same ID. It sends the event daily.data.<resource>.created or .updated.
+// profile, AddSummary replaces it by another version with the same ID. It sends the event
+// daily.data.<resource>.created or .updated.
 //
 // Sleeps and workouts have a stream, which the API returns for the ID of the summary.
 //
