@@ -130,15 +130,18 @@ func WithCallBodyLimit(n int64) CallOption {
 	}
 }
 
-// WithIdempotencyKey sends X-Idempotency-Key when an order is created or a walk-in appointment is
-// booked, and allows a retry after an unknown outcome. It is a validation error for every operation
-// but [OrdersService.Create] and [AppointmentsService.Book] with [AppointmentWalkIn]. A key has 1
-// to 255 printable ASCII characters.
+// WithIdempotencyKey sends X-Idempotency-Key when an order is created, a test kit is ordered or a
+// walk-in appointment is booked, and allows a retry after an unknown outcome. It is a validation
+// error for every operation but [OrdersService.Create], [OrdersService.CreateTestkit] and
+// [AppointmentsService.Book] with [AppointmentWalkIn]. A key has 1 to 255 printable ASCII
+// characters.
 //
 // Use it only with a deployment that honors the key, which the specification does not promise. Such
 // a deployment stores the first outcome of a key, success or failure, and returns it again for
 // every request with this key: for at least 24 hours if an order is created, and for 14 days if an
-// appointment is booked. What it does if the body differs from the first one is not documented.
+// appointment is booked. What it does if the body differs from the first one is not documented. For
+// test kits, the service is reported to accept the key since September 2026; the public API
+// reference does not say so.
 //
 // Choose a new key, such as a random UUID that is stored with the record, for every order or
 // booking that you want to make. Use a key again only to repeat the same request after an unknown
@@ -151,7 +154,7 @@ func WithIdempotencyKey(key string) CallOption {
 	return func(c *callConfig) error {
 		switch {
 		case !c.repeatable:
-			return invalid("is for Orders.Create, and for Appointments.Book with AppointmentWalkIn; after an unknown outcome of another operation, check whether it took effect before you repeat it", "WithIdempotencyKey")
+			return invalid("is for Orders.Create, Orders.CreateTestkit, and Appointments.Book with AppointmentWalkIn; after an unknown outcome of another operation, check whether it took effect before you repeat it", "WithIdempotencyKey")
 		case key == "" || len(key) > 255 || strings.ContainsFunc(key, func(r rune) bool { return r <= ' ' || r > '~' }):
 			return invalid("needs 1 to 255 printable ASCII characters", "WithIdempotencyKey")
 		}

@@ -90,11 +90,14 @@ func ExampleOrdersService_Simulate() {
 		log.Fatal(err)
 	}
 
-	err = client.Orders.Simulate(ctx, orderID, labhealth.SimulateParams{
-		Flags: labhealth.SimulationFlags{Interpretation: labhealth.InterpretationCritical},
-	})
-	if err != nil {
-		log.Fatal(err)
+	// The first simulation creates the requisition, the second one leads to the results.
+	for range 2 {
+		err = client.Orders.Simulate(ctx, orderID, labhealth.SimulateParams{
+			Flags: labhealth.SimulationFlags{Interpretation: labhealth.InterpretationCritical},
+		})
+		if err != nil {
+			log.Fatal(err)
+		}
 	}
 	results, err := client.Orders.Results(ctx, orderID)
 	if err != nil {

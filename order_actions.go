@@ -20,7 +20,8 @@ const (
 
 // Cancel cancels an order: POST /v3/order/{order_id}/cancel. The service accepts it only before the
 // sample is on its way: which statuses that are depends on the collection method, so let the
-// service decide. Otherwise it responds with 400. Source: public API reference only.
+// service decide. Otherwise it responds with 400. The appointment of a walk-in order remains:
+// cancel it with [AppointmentsService.Cancel]. Source: public API reference only.
 //
 // It is never retried while an attempt may have been processed. If [OutcomeOf] its error is
 // [OutcomeUnknown], get the order and test it with [Order.Canceled]. Canceling it again is
@@ -119,9 +120,11 @@ func (s *OrdersService) UpdateCommunicationSettings(ctx context.Context, orderID
 // SimulateParams controls [OrdersService.Simulate]. The zero value simulates an order up to normal
 // results. Source: public API reference only.
 type SimulateParams struct {
-	FinalStatus OrderStatus     // where the simulation stops; empty for the last status
-	Delay       *int64          // time between statuses, in a unit that is not documented; nil for the default
-	Flags       SimulationFlags // properties of the simulated results
+	FinalStatus OrderStatus // where the simulation stops; empty for the last status
+	// Delay is how long the service waits, nil for the default. Its unit is not documented. The
+	// embedded service uses seconds.
+	Delay *int64
+	Flags SimulationFlags // properties of the simulated results
 }
 
 func (p SimulateParams) query() queryValues {
@@ -145,10 +148,18 @@ type SimulationFlags struct {
 // Simulate advances an order through its statuses: POST /v3/order/{order_id}/test. It exists in
 // sandbox environments only. Source: public API reference only.
 //
-// A nil error means that the service has accepted the simulation, not how far it leads: the
-// statuses may follow after the call has returned, a test kit that is not registered stops before
-// the registration, and an order that is completed may stay as it is. Call [OrdersService.Get] to
-// read the status.
+// A nil error means that the service has accepted the simulation, not how far it leads: call
+// [OrdersService.Get] to read the status. These observations of the sandbox are not documented, and
+// the embedded service follows them:
+//
+//   - The first simulation of a new order leads to requisition_created, whatever FinalStatus is.
+//     Call Simulate again to continue.
+//   - An at-home order ignores simulations after that, until an appointment is booked.
+//   - A walk-in order is completed without partial results.
+//   - With a delay, the statuses follow when the order is read after it, not on their own.
+//
+// A test kit that is not registered stops before the registration, and an order that is completed
+// may stay as it is.
 func (s *OrdersService) Simulate(ctx context.Context, orderID uuid.UUID, params SimulateParams, opts ...CallOption) error {
 	r := request{op: opSimulateOrder, ids: []string{orderID.String()}, query: params, body: &params.Flags}
 	return callEmpty(ctx, coreOf(s), r, opts)

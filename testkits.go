@@ -98,11 +98,13 @@ func (p *PhysicianCreateRequestBase) validate(v *validator) {
 // /v3/order/testkit. The order has no patient until then, and its low-level status is
 // awaiting_registration before the kit is sent. Source: public API reference only.
 //
-// It is never retried while an attempt may have been processed. If [OutcomeOf] the error is
-// [OutcomeUnknown], look for the order among those of the user before you order another kit: a
-// unique Passthrough identifies it.
+// It is never retried while an attempt may have been processed, unless [WithIdempotencyKey] is
+// given: a new key for each kit. If [OutcomeOf] the error is [OutcomeUnknown], repeat the call with
+// the same key and body, or look for the order among those of the user before you order another
+// kit: a unique Passthrough identifies it.
 func (s *OrdersService) CreateTestkit(ctx context.Context, body CreateTestkitBody, opts ...CallOption) (*PostOrderResponse, error) {
-	return call(ctx, coreOf(s), new(PostOrderResponse), request{op: opCreateTestkit, body: &body}, opts)
+	r := request{op: opCreateTestkit, body: &body, repeatable: true}
+	return call(ctx, coreOf(s), new(PostOrderResponse), r, opts)
 }
 
 // RegisterTestkit connects a test kit to its patient: POST /v3/order/testkit/register. The sample

@@ -105,7 +105,8 @@ func (s *Server) followOrder(o *order, low string, now time.Time) {
 			s.addAppointmentEvent(o, "scheduled", nil, now)
 		}
 	case "appointment_cancelled", "cancelled":
-		if a.isOpen() {
+		// The cancellation of a walk-in order leaves its appointment as it is.
+		if a.isOpen() && (low == "appointment_cancelled" || a.Type == atHome.name) {
 			s.addAppointmentEvent(o, "cancelled", nil, now)
 		}
 	case "draw_completed", "partial_results", "completed", "corrected", "sample_error", "redraw_available": // after a draw

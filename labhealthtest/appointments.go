@@ -104,7 +104,7 @@ func (s *Server) bookableOrder(r *request, kind *appointmentKind) (*order, error
 	if err != nil {
 		return nil, err
 	}
-	if o.appointment.isOpen() {
+	if o.appointment.isOpen() && o.Status != "cancelled" {
 		return nil, hasAppointment
 	}
 	switch o.lowLevelStatus() {
@@ -180,9 +180,13 @@ func (s *Server) take(a *appointment, f offer) {
 	}
 }
 
-// changeAppointment adds an event to the appointment and to its order.
+// changeAppointment adds an event to the appointment and to its order, unless that is canceled.
 func (s *Server) changeAppointment(o *order, event, low string, data any, now time.Time) {
 	s.addAppointmentEvent(o, event, data, now)
+	if o.Status == "cancelled" {
+		s.reportOrder(o)
+		return
+	}
 	s.setStatus(o, "collecting_sample."+o.Details.Type+"."+low, "", now)
 	s.emitOrder(o)
 }
@@ -222,7 +226,7 @@ func (s *Server) rescheduleAppointment(r *request, kind *appointmentKind) (any, 
 	if err != nil {
 		return nil, err
 	}
-	if !a.CanReschedule {
+	if !a.CanReschedule || o.Status == "cancelled" {
 		return nil, cannotBeMoved
 	}
 	f, err := s.validOffer(body.BookingKey, o, kind, r.now)

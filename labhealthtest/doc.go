@@ -52,9 +52,16 @@
 //
 // A testkit that is ordered without a patient (POST /v3/order/testkit) has an invented sample ID,
 // with which a program registers it. Orders can be canceled (POST /v3/order/{order_id}/cancel) in
-// the statuses in which the diagrams of the public API reference permit it. A simulation (POST
-// /v3/order/{order_id}/test) is complete when the server responds. It is rejected if the order is
-// completed or canceled, or has passed the final status.
+// the statuses in which the public API reference permits it. The appointment of a canceled walk-in
+// order remains until it is canceled as well.
+//
+// A simulation (POST /v3/order/{order_id}/test) does what was observed of the sandbox. The first
+// one of a new order leads to requisition_created, whatever final_status is, so a second one is
+// needed to continue. An order at home then ignores simulations until an appointment is booked. A
+// walk-in order is completed without partial results: use [Server.PartialResults]. A delay is a
+// number of seconds, after which the statuses follow when orders are read, through the API or with
+// a method of the server, because there is no timer. A simulation is rejected if the order is
+// completed, canceled or failed, or has passed the final status.
 //
 // An order has results for the markers of its lab test once it is completed or has partial results,
 // until it is canceled. [Server.SetInterpretation], [Server.SetMissing], [Server.SetResults] and
@@ -138,10 +145,10 @@
 // The time of the server is the time of the clock set with [WithClock], in UTC. Time affects only
 // the following: a deletion can be undone for seven days, idempotency keys expire after one day
 // (after 14 days for bookings), times of appointments and their booking keys expire, a user can be
-// refreshed eight times per hour, access tokens and rotated secrets expire, deliveries are retried
-// on a schedule, and the delivery metric counts them by the time of the attempt. With [WithSeed]
-// and a clock that stands still, keys and IDs are the same in each run, for examples with a stable
-// output.
+// refreshed eight times per hour, access tokens and rotated secrets expire, delays of simulations
+// end, deliveries are retried on a schedule, and the delivery metric counts them by the time of the
+// attempt. With [WithSeed] and a clock that stands still, keys and IDs are the same in each run,
+// for examples with a stable output.
 //
 // # Limitations
 //

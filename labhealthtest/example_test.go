@@ -272,5 +272,5 @@ func ExampleStart() {
 	fmt.Println(resp.Status)
 	fmt.Println(string(body))
 	// Output: 200 OK
-	// {"user_id":"d67084ca-af0e-4d36-8849-6db7fef55fe0","team_id":"6ae6783f-4fbd-491b-aeb8-8b73a48ed247","client_user_id":"user-1","created_on":"2025-03-04T12:00:00+00:00","connected_sources":[],"fallback_birth_date":null,"fallback_time_zone":null}
+	// {"user_id":"d67084ca-af0e-4d36-8849-6db7fef55fe0","team_id":"6ae6783f-4fbd-491b-aeb8-8b73a48ed247","client_user_id":"user-1","created_on":"2025-03-04T12:00:00+00:00","connected_sources":[]}
 }

@@ -188,6 +188,9 @@ func (s *Server) dispatch(r *request, readErr error) response {
 	if err != nil {
 		return respond(nil, err)
 	}
+	if o.isOfOrders() {
+		target.simulateDelayed(r.now)
+	}
 	return respond(o.handle(target, r))
 }
 

@@ -10,16 +10,21 @@ import (
 	"github.com/google/uuid"
 )
 
-// team is a team of the organisation. Its server has its users, orders and events.
-type team struct {
+// teamSummary is a team in a list.
+type teamSummary struct {
 	ID                uuid.UUID `json:"id"`
 	Name              string    `json:"name"`
 	CreatedOn         timestamp `json:"created_on"`
 	Region            string    `json:"region"`
 	IntegrationTeamID *string   `json:"integration_team_id"`
-	Environments      []string  `json:"environments"`
-	Sandbox           *settings `json:"sandbox"`
-	Production        *settings `json:"production"`
+}
+
+// team is a team of the organisation. Its server has its users, orders and events.
+type team struct {
+	teamSummary
+	Environments []string  `json:"environments"`
+	Sandbox      *settings `json:"sandbox"`
+	Production   *settings `json:"production"`
 
 	server   *Server
 	webhooks []*webhook
@@ -54,8 +59,9 @@ func newTeam(server *Server, name, region string, now timestamp, s settings) *te
 	production := s
 	server.partialEvents.Store(s.Partial)
 	return &team{
-		ID: server.TeamID, Name: name, CreatedOn: now, Region: region, Environments: []string{"sandbox", "production"},
-		Sandbox: &s, Production: &production, server: server, scopes: map[string]scopes{},
+		teamSummary:  teamSummary{ID: server.TeamID, Name: name, CreatedOn: now, Region: region},
+		Environments: []string{"sandbox", "production"},
+		Sandbox:      &s, Production: &production, server: server, scopes: map[string]scopes{},
 	}
 }
 
@@ -217,13 +223,13 @@ var teamFilters = []filter[*team]{
 }
 
 func (s *Server) listTeams(r *request) (any, error) {
-	var teams []*team
+	var teams []teamSummary
 	for _, t := range selected(r, s.org.teams, teamFilters) {
 		if r.caller.manages(t.ID) {
-			teams = append(teams, t.withSettings(nil))
+			teams = append(teams, t.teamSummary)
 		}
 	}
-	return page(r, "teams", teams, func(t *team) string { return t.ID.String() })
+	return page(r, "teams", teams, func(t teamSummary) string { return t.ID.String() })
 }
 
 // checkIntegrationID returns a 409 response with the team that has the ID, if it is another than t.

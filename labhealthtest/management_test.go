@@ -251,6 +251,8 @@ func TestTeams(t *testing.T) {
 			"environments":["sandbox","production"],"sandbox":%s,"production":%s}`, id, sandbox, production)
 	}
 	path := "ORG/team/" + id.String()
+	check(t, manageOrg(t, srv, "GET", "ORG/team?search_query=Second", ""), 200, fmt.Sprintf(`{"next_cursor":null,"teams":[
+		{"id":%q,"name":"Second","created_on":"2025-03-04T12:00:00+00:00","region":"us","integration_team_id":"two"}]}`, id))
 	check(t, manageOrg(t, srv, "GET", path, ""), 200, team("null", "null"))
 	check(t, manageOrg(t, srv, "GET", path+"?include_environment=sandbox", ""), 200, team(settings, "null"))
 	check(t, manageOrg(t, srv, "POST", "ORG/resolve_team", `{"integration_team_id":"two"}`), 200, team("null", "null"))

@@ -183,6 +183,11 @@ var operations = []operation{
 // String returns the name of the operation, such as "GET /v2/user/{user_id}".
 func (o operation) String() string { return o.method + " " + o.pattern }
 
+// isOfOrders reports whether the operation may read orders or their appointments and transactions.
+func (o operation) isOfOrders() bool {
+	return strings.HasPrefix(o.pattern, "/v3/order") || o.pattern == "/orders"
+}
+
 // route returns the operation of a request and validates the variables of its path.
 func route(r *request) (*operation, error) {
 	var allowed []string

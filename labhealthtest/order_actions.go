@@ -11,25 +11,28 @@ import (
 // maxResendRange is the longest time range whose events can be resent.
 const maxResendRange = 60 * 24 * time.Hour
 
-// cancelable are the low-level statuses in which orders can be canceled, by collection method. They
-// are those of the diagrams in the public API reference, which has none for on-site collections.
-var cancelable = map[string][]string{
-	"testkit":            {"ordered", "awaiting_registration", "requisition_created", "requisition_bypassed"},
-	"walk_in_test":       {"ordered", "requisition_created", "requisition_bypassed", "appointment_cancelled"},
-	"at_home_phlebotomy": {"ordered", "requisition_created", "requisition_bypassed", "appointment_pending", "appointment_cancelled"},
-	"on_site_collection": {"ordered", "requisition_created", "requisition_bypassed"},
+// isCancelable reports whether the public API reference permits the cancellation of the order in
+// its current status. A testkit that its user has registered is with the customer.
+func (o *order) isCancelable() bool {
+	switch o.lowLevelStatus() {
+	case "ordered", "awaiting_registration", "requisition_bypassed",
+		"appointment_pending", "appointment_scheduled", "appointment_cancelled":
+		return true
+	case "requisition_created":
+		return !o.isRegistrable()
+	case "draw_completed":
+		return o.Details.Type == atHome.method
+	}
+	return false
 }
 
-// cancelOrder rejects requests in a format that no other operation has. A testkit that its user has
-// registered is with the customer, and cannot be canceled.
+// cancelOrder rejects requests in a format that no other operation has.
 func (s *Server) cancelOrder(r *request) (any, error) {
 	o, err := s.requestedOrder(r)
 	if err != nil {
 		return nil, err
 	}
-	low := o.lowLevelStatus()
-	isRegistered := o.isRegistrable() && low == "requisition_created"
-	if !slices.Contains(cancelable[o.Details.Type], low) || isRegistered {
+	if !o.isCancelable() {
 		return nil, &response{statusCode: http.StatusBadRequest, body: encode(struct {
 			Error      string `json:"error"`
 			Message    string `json:"message"`

@@ -45,12 +45,20 @@ func TestCancelOrderByStatus(t *testing.T) {
 		{srv.LabTests.Testkit, "collecting_sample.testkit.transit_customer", false},
 		{srv.LabTests.Testkit, "cancelled.testkit.do_not_process", false},
 		{srv.LabTests.WalkIn, "received.walk_in_test.requisition_created", true},
-		{srv.LabTests.WalkIn, "collecting_sample.walk_in_test.appointment_pending", false},
+		{srv.LabTests.Testkit, "received.testkit.awaiting_registration", true},
+		{srv.LabTests.Testkit, "collecting_sample.testkit.with_customer", false},
+		{srv.LabTests.Testkit, "failed.testkit.lost", false},
+		{srv.LabTests.WalkIn, "collecting_sample.walk_in_test.appointment_pending", true},
+		{srv.LabTests.WalkIn, "collecting_sample.walk_in_test.appointment_scheduled", true},
+		{srv.LabTests.WalkIn, "collecting_sample.walk_in_test.redraw_available", false},
+		{srv.LabTests.WalkIn, "completed.walk_in_test.corrected", false},
 		{srv.LabTests.WalkIn, "collecting_sample.walk_in_test.appointment_cancelled", true},
 		{srv.LabTests.WalkIn, "sample_with_lab.walk_in_test.partial_results", false},
 		{srv.LabTests.AtHome, "collecting_sample.at_home_phlebotomy.appointment_pending", true},
-		{srv.LabTests.AtHome, "collecting_sample.at_home_phlebotomy.appointment_scheduled", false},
-		{srv.LabTests.AtHome, "collecting_sample.at_home_phlebotomy.draw_completed", false},
+		{srv.LabTests.AtHome, "collecting_sample.at_home_phlebotomy.appointment_scheduled", true},
+		{srv.LabTests.AtHome, "collecting_sample.at_home_phlebotomy.appointment_cancelled", true},
+		{srv.LabTests.AtHome, "collecting_sample.at_home_phlebotomy.draw_completed", true},
+		{srv.LabTests.AtHome, "sample_with_lab.at_home_phlebotomy.partial_results", false},
 		{srv.LabTests.OnSite, "received.on_site_collection.ordered", true},
 		{srv.LabTests.OnSite, "sample_with_lab.on_site_collection.draw_completed", false},
 		{srv.LabTests.OnSite, "failed.on_site_collection.sample_error", false},
@@ -76,6 +84,43 @@ func TestCancelOrderByStatus(t *testing.T) {
 		}
 		if _, err := srv.Advance(id); err == nil {
 			t.Error("a canceled order advances")
+		}
+	}
+}
+
+// The cancellation of an order cancels an appointment at home, but not one at a site, which the
+// patient cancels without an effect on the order.
+func TestCancelOrderWithAppointment(t *testing.T) {
+	srv := newServer(t)
+	for _, test := range []struct {
+		kind, method, key, reason, appointment string
+		labTest                                uuid.UUID
+	}{
+		{"phlebotomy", "at_home_phlebotomy", *homeSlots(t, srv)[0].BookingKey, homeReason, "cancelled", srv.LabTests.AtHome},
+		{"psc", "walk_in_test", *siteSlots(t, srv)[0].BookingKey, siteReason, "confirmed", srv.LabTests.WalkIn},
+	} {
+		id := addOrder(t, srv, test.labTest)
+		path := "/v3/order/" + id
+		decode[appointment](t, book(t, srv, id, test.kind, test.key))
+		decode[placed](t, do(t, srv, "POST", path+"/cancel", ""))
+		if got := decode[appointment](t, do(t, srv, "GET", path+"/"+test.kind+"/appointment", "")).Status; got != test.appointment {
+			t.Errorf("%s: the appointment is %s, want %s", test.method, got, test.appointment)
+		}
+		change := func(name, body string) int {
+			return do(t, srv, "PATCH", path+"/"+test.kind+"/appointment/"+name, body).status
+		}
+		if got := change("reschedule", `{"booking_key":"`+test.key+`"}`); got != 400 {
+			t.Errorf("%s: rescheduled with %d", test.method, got)
+		}
+		want := map[string]int{"cancelled": 400, "confirmed": 200}[test.appointment]
+		if got := change("cancel", `{"cancellation_reason_id":"`+test.reason+`"}`); got != want {
+			t.Errorf("%s: canceled with %d, want %d", test.method, got, want)
+		}
+		if got := getOrder(t, srv, uuid.MustParse(id)).LastEvent.Status; got != "cancelled."+test.method+".cancelled" {
+			t.Errorf("%s: %s", test.method, got)
+		}
+		if got := decode[appointment](t, do(t, srv, "GET", path+"/"+test.kind+"/appointment", "")).Status; got != "cancelled" {
+			t.Errorf("%s: the appointment is %s at last", test.method, got)
 		}
 	}
 }

@@ -223,6 +223,7 @@ func (s *Server) editOrder(orderID uuid.UUID, edit func(*order) error) error {
 func (s *Server) withOrder(orderID uuid.UUID, f func(*order) error) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.simulateDelayed(s.now())
 	if o := s.orderByID[orderID]; o != nil {
 		return f(o)
 	}

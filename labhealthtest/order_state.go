@@ -33,6 +33,7 @@ type OrderState struct {
 func (s *Server) OrderStates() []OrderState {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.simulateDelayed(s.now())
 	states := make([]OrderState, len(s.orders))
 	for i, o := range s.orders {
 		states[i] = s.orderState(o)
@@ -44,6 +45,7 @@ func (s *Server) OrderStates() []OrderState {
 func (s *Server) OrderState(orderID uuid.UUID) (state OrderState, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.simulateDelayed(s.now())
 	o := s.orderByID[orderID]
 	if o == nil {
 		return OrderState{}, false

@@ -123,6 +123,7 @@ func (s *Server) getTransactionResultsPDF(r *request) (any, error) {
 func (s *Server) Redraw(orderID uuid.UUID) (uuid.UUID, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.simulateDelayed(s.now())
 	parent := s.orderByID[orderID]
 	switch {
 	case parent == nil:

@@ -77,7 +77,8 @@ func TestRedraw(t *testing.T) {
 	if len(got.Orders) != 2 {
 		t.Errorf("%v", got)
 	}
-	check(t, do(t, srv, "POST", "/v3/order/"+redraw.String()+"/test", ""), 200, `"Success"`)
+	check(t, simulate(t, srv, redraw, ""), 200, `"Success"`)
+	check(t, simulate(t, srv, redraw, ""), 200, `"Success"`)
 	expect("completed initial:redraw_available redraw:completed")
 	if got := results(); got != "[{total-cholesterol} {hdl-cholesterol}] []" {
 		t.Error(got)

@@ -87,7 +87,8 @@ type Server struct {
 	orderByID      map[uuid.UUID]*order
 	sampleIDs      map[string]bool
 	lastEventID    int64
-	addedOrders    int // number of orders that AddOrders added
+	addedOrders    int          // number of orders that AddOrders added
+	delayed        []simulation // by the time at which they are due
 	outcomes       map[string]outcome
 	importRejected *response
 

@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/google/uuid"
 )
@@ -38,18 +39,24 @@ var registerTestkitSchema = object(
 )
 
 // createTestkit orders a testkit without a patient. It has the sample ID that is printed on the
-// kit, with which the patient registers it.
+// kit, with which the patient registers it. It supports X-Idempotency-Key, like createOrder.
 func (s *Server) createTestkit(r *request) (any, error) {
-	var body struct {
-		UserID          uuid.UUID        `json:"user_id"`
-		LabTestID       uuid.UUID        `json:"lab_test_id"`
-		ShippingDetails *shippingAddress `json:"shipping_details"`
-		Passthrough     *string          `json:"passthrough"`
-	}
+	var body testkitRequest
 	r.decode(createTestkitSchema, &body)
 	if err := r.err(); err != nil {
 		return nil, err
 	}
+	return s.once(r, "testkit", idempotencyPeriod, func() (any, error) { return s.orderTestkit(&body, r.now) })
+}
+
+type testkitRequest struct {
+	UserID          uuid.UUID        `json:"user_id"`
+	LabTestID       uuid.UUID        `json:"lab_test_id"`
+	ShippingDetails *shippingAddress `json:"shipping_details"`
+	Passthrough     *string          `json:"passthrough"`
+}
+
+func (s *Server) orderTestkit(body *testkitRequest, now time.Time) (any, error) {
 	u := s.user(body.UserID)
 	if u == nil {
 		return nil, userNotFound
@@ -65,10 +72,10 @@ func (s *Server) createTestkit(r *request) (any, error) {
 	s.sampleIDs[sampleID] = true
 	o := s.addOrder(u, test, method, &orderRequest{
 		SampleID: &sampleID, BillingType: "client_bill", Passthrough: body.Passthrough,
-	}, r.now)
+	}, now)
 	o.ShippingDetails = body.ShippingDetails
 	s.emitOrder(o)
-	s.setStatus(o, "received.testkit.awaiting_registration", "", r.now)
+	s.setStatus(o, "received.testkit.awaiting_registration", "", now)
 	s.emitOrder(o)
 	return orderResponse{o, "success", "Order created successfully"}, nil
 }

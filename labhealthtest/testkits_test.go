@@ -2,7 +2,9 @@ package labhealthtest_test
 
 import (
 	"strings"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/google/uuid"
 
@@ -178,4 +180,38 @@ func TestInvalidTestkit(t *testing.T) {
 	if got := do(t, srv, "POST", "/v3/order/testkit/register", withUser(ada.String())); got.status != 200 {
 		t.Errorf("%d %s", got.status, got.body)
 	}
+}
+
+// A key repeats the response to the order of a kit, and is not that of another operation.
+func TestTestkitIdempotency(t *testing.T) {
+	var hours atomic.Int64
+	srv := newServer(t, labhealthtest.WithClock(func() time.Time { return noon.Add(time.Duration(hours.Load()) * time.Hour) }))
+	body := bodyFor(t, createTestkitBody, srv.AddUser("ada"))
+	place := func(status, kits int, header ...string) string {
+		t.Helper()
+		got := do(t, srv, "POST", "/v3/order/testkit", body, header...)
+		if got.status != status || len(srv.Orders()) != kits {
+			t.Errorf("status %d and %d kits, want %d and %d", got.status, len(srv.Orders()), status, kits)
+		}
+		return got.body
+	}
+	first := place(200, 1, "X-Idempotency-Key", "a")
+	if again := place(200, 1, "X-Idempotency-Key", "a"); again != first {
+		t.Error("the second response differs")
+	}
+	place(200, 2, "X-Idempotency-Key", "b")
+	place(200, 3)
+	check(t, do(t, srv, "POST", "/v3/order", bodyFor(t, createBody, uuid.New()), "X-Idempotency-Key", "a"), 404, `{"detail":"User not found"}`)
+
+	hours.Store(23)
+	place(200, 3, "X-Idempotency-Key", "a")
+	hours.Store(24)
+	place(200, 4, "X-Idempotency-Key", "a")
+
+	body = bodyFor(t, createTestkitBody, uuid.New())
+	place(404, 4, "X-Idempotency-Key", "c", "X-Idempotency-Error", "no-cache")
+	place(404, 4, "X-Idempotency-Key", "d")
+	body = bodyFor(t, createTestkitBody, srv.AddUser("ada"))
+	place(200, 5, "X-Idempotency-Key", "c")
+	place(404, 5, "X-Idempotency-Key", "d")
 }

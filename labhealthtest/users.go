@@ -9,16 +9,17 @@ import (
 )
 
 type user struct {
-	UserID            uuid.UUID          `json:"user_id"`
-	TeamID            uuid.UUID          `json:"team_id"`
-	ClientUserID      string             `json:"client_user_id"`
-	CreatedOn         timestamp          `json:"created_on"`
-	ConnectedSources  []*connectedSource `json:"connected_sources"`
-	FallbackBirthDate *fallbackDate      `json:"fallback_birth_date"`
-	FallbackTimeZone  *fallbackZone      `json:"fallback_time_zone"`
-	// Omitted if unset, because the interface specification does not have them.
-	IngestionStart *string `json:"ingestion_start,omitempty"`
-	IngestionEnd   *string `json:"ingestion_end,omitempty"`
+	UserID           uuid.UUID          `json:"user_id"`
+	TeamID           uuid.UUID          `json:"team_id"`
+	ClientUserID     string             `json:"client_user_id"`
+	CreatedOn        timestamp          `json:"created_on"`
+	ConnectedSources []*connectedSource `json:"connected_sources"`
+	// Omitted if unset: in the interface specification the fallbacks cannot be null, and it does not
+	// have the dates of ingestion.
+	FallbackBirthDate *fallbackDate `json:"fallback_birth_date,omitempty"`
+	FallbackTimeZone  *fallbackZone `json:"fallback_time_zone,omitempty"`
+	IngestionStart    *string       `json:"ingestion_start,omitempty"`
+	IngestionEnd      *string       `json:"ingestion_end,omitempty"`
 
 	number    int       // counts users from 1, in the order of creation
 	deletedAt time.Time // zero unless deleted

@@ -119,8 +119,7 @@ func TestConnect(t *testing.T) {
 	}
 	check(t, do(t, srv, "GET", "/v2/user/"+id.String(), ""), http.StatusOK, fmt.Sprintf(`{
 		"user_id":%q,"team_id":%q,"client_user_id":"ada","created_on":"2025-03-04T12:00:00+00:00",
-		"connected_sources":[{"created_on":"2025-03-04T12:00:00+00:00","provider":%[3]s,"source":%[3]s}],
-		"fallback_birth_date":null,"fallback_time_zone":null}`, id, srv.TeamID,
+		"connected_sources":[{"created_on":"2025-03-04T12:00:00+00:00","provider":%[3]s,"source":%[3]s}]}`, id, srv.TeamID,
 		`{"name":"Apple Health Kit","slug":"apple_health_kit","logo":"https://example.com/logos/apple_health_kit.png"}`))
 }
 

@@ -20,11 +20,11 @@ type wearables struct {
 }
 
 type storedSummary struct {
-	id        uuid.UUID
-	date      string // YYYY-MM-DD
-	provider  string
-	createdAt timestamp
-	data      json.RawMessage
+	id                   uuid.UUID
+	date                 string // YYYY-MM-DD
+	provider, sourceType string
+	createdAt            timestamp
+	data                 json.RawMessage
 }
 
 // sampleKey identifies a sample of a resource.
@@ -136,8 +136,9 @@ func (s *Server) addData(userID uuid.UUID, add func(u *user, w *wearables) error
 
 // AddSummary adds an invented summary of a day of a user and returns its ID. The resource is
 // activity, body, electrocardiogram, meal, menstrual_cycle, profile, sleep, sleep_cycle or
-// workouts. If the source has a summary of that day, or any profile, AddSummary replaces it by
-// another version with the same ID. It sends the event daily.data.<resource>.created or .updated.
+// workouts. If the source, such as the watch of a provider, has a summary of that day, or any
+// profile, AddSummary replaces it by another version with the same ID. It sends the event
+// daily.data.<resource>.created or .updated.
 //
 // Sleeps and workouts have a stream, which the API returns for the ID of the summary.
 //
@@ -164,7 +165,7 @@ func (s *Server) addSummary(u *user, w *wearables, resource string, o *dataOptio
 	action := "updated"
 	list := w.summaries[resource]
 	i := slices.IndexFunc(list, func(v *storedSummary) bool {
-		return v.provider == o.provider && (v.date == date || resource == "profile")
+		return v.provider == o.provider && v.sourceType == o.sourceType && (v.date == date || resource == "profile")
 	})
 	if i < 0 {
 		action = "created"
@@ -172,7 +173,9 @@ func (s *Server) addSummary(u *user, w *wearables, resource string, o *dataOptio
 		for i > 0 && list[i-1].date > date {
 			i--
 		}
-		list = slices.Insert(list, i, &storedSummary{id: s.newID(), date: date, provider: o.provider, createdAt: timestamp(s.now())})
+		list = slices.Insert(list, i, &storedSummary{
+			id: s.newID(), date: date, provider: o.provider, sourceType: o.sourceType, createdAt: timestamp(s.now()),
+		})
 		w.summaries[resource] = list
 	}
 	v := list[i]

@@ -196,6 +196,31 @@ func TestWearableDataFollowsTheReference(t *testing.T) {
 	}
 }
 
+// A phone and a watch of one provider have summaries of their own, whatever the resource is.
+func TestSummariesOfSources(t *testing.T) {
+	srv := newServer(t)
+	for _, resource := range []string{"activity", "body", "electrocardiogram", "meal", "menstrual_cycle", "profile", "sleep", "sleep_cycle", "workouts"} {
+		user := srv.AddUser(resource)
+		add := func(provider, sourceType string) uuid.UUID {
+			id, err := srv.AddSummary(user, resource, labhealthtest.FromSource(provider, sourceType))
+			noError(t, err)
+			return id
+		}
+		phone, watch, other := add("apple_health_kit", "phone"), add("apple_health_kit", "watch"), add("fitbit", "watch")
+		if phone == watch || watch == other || phone == other {
+			t.Errorf("%s: the summaries of three sources are %s, %s and %s", resource, phone, watch, other)
+		}
+		if again := add("apple_health_kit", "phone"); again != phone {
+			t.Errorf("%s: another version has the ID %s, want %s", resource, again, phone)
+		}
+		path := "/v2/summary/" + resource + "/" + user.String() + "?start_date=2025-03-01&provider=apple_health_kit"
+		got := do(t, srv, "GET", path, "").body
+		if want := resource != "profile"; !strings.Contains(got, phone.String()) || strings.Contains(got, watch.String()) != want {
+			t.Errorf("%s: %s", path, got)
+		}
+	}
+}
+
 // Invented events of every type have the data of the reference, in each shape of a source.
 func TestSendEventFollowsTheReference(t *testing.T) {
 	srv := newServer(t)

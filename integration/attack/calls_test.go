@@ -8,6 +8,7 @@ import (
 	"io"
 	"net/http"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -38,7 +39,9 @@ func (c *call) body(mark string) string {
 }
 
 // takesKey reports whether the method accepts an idempotency key.
-func (c *call) takesKey() bool { return c.name == "Orders.Create" || c.name == "Appointments.Book" }
+func (c *call) takesKey() bool {
+	return slices.Contains([]string{"Orders.Create", "Orders.CreateTestkit", "Appointments.Book"}, c.name)
+}
 
 // isIterator reports whether a call sends a request for each page, of which the outcome is that of
 // the last one.

@@ -87,7 +87,7 @@ func TestAppointmentValidation(t *testing.T) {
 			"body.appointment_notes must have at most 1000 characters"},
 		{moved, "body.booking_key is required; body.appointment_notes must have at most 1000 characters"},
 		{canceled, "body.cancellation_reason_id is required: a UUID that is not nil"},
-		{keyed, "WithIdempotencyKey is for Orders.Create, and for Appointments.Book with AppointmentWalkIn; after an unknown outcome of another operation, check whether it took effect before you repeat it"},
+		{keyed, "WithIdempotencyKey is for Orders.Create, Orders.CreateTestkit, and Appointments.Book with AppointmentWalkIn; after an unknown outcome of another operation, check whether it took effect before you repeat it"},
 		{noOrder, "path.order_id must not be the nil UUID"},
 	} {
 		_, text, _ := strings.Cut(errorText(test.err), ": not sent: ")

@@ -109,7 +109,7 @@ func TestIdempotencyKey(t *testing.T) {
 		t.Fatalf("%d calls", len(errs))
 	}
 	for name, err := range errs {
-		if want := "labhealth: " + calledOperations[name] + ": not sent: WithIdempotencyKey is for Orders.Create, and for Appointments.Book with AppointmentWalkIn; after an unknown outcome of another operation, check whether it took effect before you repeat it"; errorText(err) != want {
+		if want := "labhealth: " + calledOperations[name] + ": not sent: WithIdempotencyKey is for Orders.Create, Orders.CreateTestkit, and Appointments.Book with AppointmentWalkIn; after an unknown outcome of another operation, check whether it took effect before you repeat it"; errorText(err) != want {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

@@ -141,6 +141,7 @@ func TestServiceRedraw(t *testing.T) {
 	last := transaction.Orders[1]
 	equal(t, []any{redraw, labhealth.OrderOriginRedraw, id, labhealth.LowLevelOrdered}, []any{last.ID, *last.Origin, *last.ParentID, last.LastStatus})
 
+	check(client.Orders.Simulate(ctx, redraw, labhealth.SimulateParams{})) // the requisition
 	check(client.Orders.Simulate(ctx, redraw, labhealth.SimulateParams{}))
 	transaction = must[*labhealth.OrderTransactionDetails](t)(client.OrderTransactions.Get(ctx, transactionID))
 	equal(t, labhealth.OrderTransactionStatusCompleted, transaction.Status)

@@ -3,6 +3,7 @@
 package conformance
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -219,20 +220,33 @@ func TestServiceScheduledOrder(t *testing.T) {
 	}, bodies)
 }
 
-// With an idempotency key the second creation returns the first order.
+// With an idempotency key the second creation returns the first order, also after a lost response.
 func TestServiceIdempotencyKey(t *testing.T) {
-	srv, client := serve(t)
-	body := plainCreate(srv, srv.AddUser("ada"), nil)
-	var ids []uuid.UUID
-	for _, key := range []string{"k-1", "k-1", "k-2"} {
-		resp, err := client.Orders.Create(t.Context(), body, labhealth.WithIdempotencyKey(key))
-		if err != nil {
+	for op, place := range map[string]func(context.Context, *labhealthtest.Server, *labhealth.Client, string) (*labhealth.PostOrderResponse, error){
+		"POST /v3/order": func(ctx context.Context, srv *labhealthtest.Server, client *labhealth.Client, key string) (*labhealth.PostOrderResponse, error) {
+			return client.Orders.Create(ctx, plainCreate(srv, srv.AddUser("ada"), nil), labhealth.WithIdempotencyKey(key))
+		},
+		"POST /v3/order/testkit": func(ctx context.Context, srv *labhealthtest.Server, client *labhealth.Client, key string) (*labhealth.PostOrderResponse, error) {
+			body := testkitBody()
+			body.UserID, body.LabTestID, body.LabAccountID = srv.AddUser("ada"), srv.LabTests.Testkit, nil
+			return client.Orders.CreateTestkit(ctx, body, labhealth.WithIdempotencyKey(key))
+		},
+	} {
+		srv, client := serve(t)
+		if err := srv.FailAfter(op, 1, labhealthtest.FaultClosed); err != nil {
 			t.Fatal(err)
 		}
-		ids = append(ids, resp.Order.ID)
-	}
-	if ids[0] != ids[1] || ids[1] == ids[2] || len(srv.Orders()) != 2 {
-		t.Errorf("%v of %v", ids, srv.Orders())
+		var ids []uuid.UUID
+		for _, key := range []string{"k-1", "k-1", "k-2"} {
+			resp, err := place(t.Context(), srv, client, key)
+			if err != nil {
+				t.Fatalf("%s: %v", op, err)
+			}
+			ids = append(ids, resp.Order.ID)
+		}
+		if ids[0] != ids[1] || ids[1] == ids[2] || len(srv.Orders()) != 2 || srv.RequestCount() != 4 {
+			t.Errorf("%s: %v of %v, %d requests", op, ids, srv.Orders(), srv.RequestCount())
+		}
 	}
 }
 

@@ -210,7 +210,7 @@ func TestInvalidTeamCalls(t *testing.T) {
 			"GET /v2/timeseries/{user_id}/{resource}/grouped: not sent: query.start_date" + instant},
 		{get(client.Orders.LabelsPDF(ctx, userID, labhealth.LabelsPDFParams{CollectionDate: time.Date(20250, 1, 1, 0, 0, 0, 0, time.UTC)}, io.Discard)),
 			"GET /v3/order/{order_id}/labels/pdf: not sent: query.collection_date" + instant},
-		{get(client.Users.Get(ctx, userID, labhealth.WithIdempotencyKey("k"))), "GET /v2/user/{user_id}: not sent: WithIdempotencyKey is for Orders.Create, and for Appointments.Book with AppointmentWalkIn; after an unknown outcome of another operation, check whether it took effect before you repeat it"},
+		{get(client.Users.Get(ctx, userID, labhealth.WithIdempotencyKey("k"))), "GET /v2/user/{user_id}: not sent: WithIdempotencyKey is for Orders.Create, Orders.CreateTestkit, and Appointments.Book with AppointmentWalkIn; after an unknown outcome of another operation, check whether it took effect before you repeat it"},
 	} {
 		equal(t, "labhealth: "+test.want, errorText(test.err))
 		equal(t, labhealth.OutcomeNotSent, labhealth.OutcomeOf(test.err))
