@@ -3,6 +3,7 @@ package labhealth
 import (
 	"bytes"
 	"cmp"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -320,7 +321,7 @@ func (e *ValidationError) Is(target error) bool { return target == ErrValidation
 
 // TransportError reports a request that received no response, or, with [WithPrefetch], a page that
 // was received and is not used because the context ended. Its message describes the kind of
-// failure. The causes that errors.As finds may quote addresses and received bytes.
+// failure: see [TransportError.Cause].
 type TransportError struct {
 	Op       string // the operation
 	Attempts int    // number of attempts
@@ -340,8 +341,22 @@ func (e *TransportError) Error() string {
 }
 
 // Unwrap returns the causes: the error of the context if it ended, the last failure, and the
-// *[APIError] of the last response if an earlier attempt received one.
+// *[APIError] of the last response if an earlier attempt received one. The text of the failure is a
+// fixed phrase, but errors.As finds what is behind it, which may quote addresses and received bytes.
 func (e *TransportError) Unwrap() []error { return *orZero(orZero(e).causes) }
+
+// Cause returns the last failure as it was: an error of net/http, or that of the program's own
+// [net/http.RoundTripper]. It is nil if there was none, because the context ended before. Its text
+// may quote addresses, URLs with IDs, and sent or received bytes: show it to someone who may know,
+// but do not log it.
+func (e *TransportError) Cause() error {
+	for _, err := range e.Unwrap() {
+		if apiErr := (*APIError)(nil); !errors.As(err, &apiErr) && err != context.Canceled && err != context.DeadlineExceeded {
+			return transport.Cause(err)
+		}
+	}
+	return nil
+}
 
 // RedirectError reports a redirect that was not followed: nothing was sent to its target. A GET
 // follows at most five redirects to the same scheme, host and port. A write follows none.

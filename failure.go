@@ -133,7 +133,7 @@ var network = []failureKind{
 	{FailureTruncated, "the response ended too early", "", func(err error, f *transport.Fault) bool { return f.Phase == transport.Reading && isEOF(err) }},
 	{FailureReset, "the connection was reset", "", isSystem(transport.Reset)},
 	{FailureClosed, "the connection was closed", "", func(err error, _ *transport.Fault) bool { return isEOF(err) }},
-	{FailureOther, "the http.RoundTripper failed", "errors.As finds its error", func(_ error, f *transport.Fault) bool { return f.Foreign }},
+	{FailureOther, "the http.RoundTripper failed", "see TransportError.Cause", func(_ error, f *transport.Fault) bool { return f.Foreign }},
 	{FailureOther, "the connection failed, or the response is not valid HTTP", checkHost, func(_ error, f *transport.Fault) bool { return f.Phase == transport.Waiting }},
 	{FailureOther, "the connection failed", "", func(error, *transport.Fault) bool { return true }},
 }

@@ -180,7 +180,7 @@ func TestWithResponse(t *testing.T) {
 			StatusCode: 200, Header: http.Header{"Content-Type": {"application/json"}}, Body: []byte(`{`), Attempts: 1,
 		}, "labhealth: GET /orders: 200 OK, but the response could not be read: applied (it is not valid JSON at byte 1: unexpected end of JSON)"},
 		{"no response", reply{err: errors.New("lost")}, labhealth.Response{Attempts: 1},
-			"labhealth: GET /orders: the http.RoundTripper failed: outcome unknown (errors.As finds its error)"},
+			"labhealth: GET /orders: the http.RoundTripper failed: outcome unknown (see TransportError.Cause)"},
 		{"redirect to elsewhere", reply{status: 302, header: []string{"Location", "https://elsewhere.example.com/orders"}}, labhealth.Response{
 			StatusCode: 302, Header: http.Header{"Content-Type": {"application/json"}, "Location": {"https://elsewhere.example.com/orders"}}, Attempts: 1,
 		},

@@ -321,7 +321,7 @@ func TestObserversAndLogger(t *testing.T) {
 	for range 3 {
 		_, _ = client.Orders.List(ctx, labhealth.ListOrdersParams{PatientName: "Ada Example"})
 	}
-	const failed = "the http.RoundTripper failed: errors.As finds its error"
+	const failed = "the http.RoundTripper failed: see TransportError.Cause"
 	equal(t, failed, errorText(seen[2].Err))
 	equal(t, labhealth.FailureOther, labhealth.FailureOf(seen[2].Err))
 	seen[2].Err = nil
@@ -337,7 +337,7 @@ level=DEBUG msg="labhealth call" op="GET /orders" attempts=1 status=200 request_
 level=DEBUG msg="labhealth attempt" op="GET /orders" attempt=1 status=503 outcome=unknown
 level=WARN msg="labhealth call" op="GET /orders" attempts=1 status=503 outcome=unknown error="labhealth: GET /orders: 503 Service Unavailable: outcome unknown (overloaded or under maintenance; APIError.Message has the service's text; try again later)"
 level=DEBUG msg="labhealth attempt" op="GET /orders" attempt=1 outcome=unknown failure=other error="`+failed+`"
-level=WARN msg="labhealth call" op="GET /orders" attempts=1 outcome=unknown failure=other error="labhealth: GET /orders: the http.RoundTripper failed: outcome unknown (errors.As finds its error)"
+level=WARN msg="labhealth call" op="GET /orders" attempts=1 outcome=unknown failure=other error="labhealth: GET /orders: the http.RoundTripper failed: outcome unknown (see TransportError.Cause)"
 `, text.String())
 }
 

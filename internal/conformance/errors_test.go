@@ -304,7 +304,7 @@ func TestErrorChains(t *testing.T) {
 		if !errors.As(err, &e) || !errors.Is(err, cause) {
 			t.Fatalf("%T: %v", err, err)
 		}
-		const text = "labhealth: POST /v3/order/import: the http.RoundTripper failed: outcome unknown (errors.As finds its error; check whether it took effect before you repeat it)"
+		const text = "labhealth: POST /v3/order/import: the http.RoundTripper failed: outcome unknown (see TransportError.Cause; check whether it took effect before you repeat it)"
 		for _, verb := range []string{"%v", "%+v", "%#v", "%s"} {
 			equal(t, text, fmt.Sprintf(verb, e))
 			equal(t, text, fmt.Sprintf(verb, *e))

@@ -9,6 +9,7 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"math/big"
@@ -194,12 +195,40 @@ func TestFailuresOfRoundTrippers(t *testing.T) {
 		return roundTripper(func(*http.Request) (*http.Response, error) { return nil, err })
 	}
 	for _, row := range []failureRow{
-		{"unknown", testURL, failing(errors.New("Ada Example")), labhealth.FailureOther, "the http.RoundTripper failed: errors.As finds its error"},
+		{"unknown", testURL, failing(errors.New("Ada Example")), labhealth.FailureOther, "the http.RoundTripper failed: see TransportError.Cause"},
 		{"refused", testURL, failing(syscall.ECONNREFUSED), labhealth.FailureRefused, "connection refused: check the host and the port of the base URL"},
 		{"closed", testURL, failing(io.EOF), labhealth.FailureClosed, "the connection was closed"},
 		{"timed out by itself", testURL, failing(os.ErrDeadlineExceeded), labhealth.FailureTimeout, "timed out"},
 	} {
 		t.Run(row.name, func(t *testing.T) { row.check(t) })
+	}
+}
+
+// The error of a program's own transport is to be had from Cause, and from nothing that is printed.
+func TestCause(t *testing.T) {
+	own := errors.New("Ada Example at 10.0.0.1")
+	transport := roundTripper(func(*http.Request) (*http.Response, error) { return nil, own })
+	client, err := labhealth.NewClient(testKey, labhealth.WithBaseURL(testURL), labhealth.WithHTTPClient(&http.Client{Transport: transport}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = client.Orders.Import(t.Context(), importBody())
+	var failed *labhealth.TransportError
+	if !errors.As(err, &failed) || failed.Cause() != own || !errors.Is(err, own) {
+		t.Fatal(err)
+	}
+	for _, e := range append(failed.Unwrap(), err) {
+		for _, verb := range []string{"%v", "%+v", "%#v", "%q", "%x"} {
+			if out := fmt.Sprintf(verb, e); strings.Contains(out, "Ada") {
+				t.Errorf("%s of %T prints %s", verb, e, out)
+			}
+		}
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, err = client.Orders.Import(ctx, importBody())
+	if !errors.As(err, &failed) || failed.Cause() != nil {
+		t.Error(err, failed.Cause())
 	}
 }
 

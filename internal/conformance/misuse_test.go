@@ -106,7 +106,7 @@ func TestMisuseIsComplete(t *testing.T) {
 
 // needNothing are the functions and methods that return no error for zero arguments, or for a
 // receiver that is nil or zero, because these are valid.
-var needNothing = regexp.MustCompile(`MarshalJSON$| Unwrap$|^webhooks.Event zero (Err|Keys)$|^bulk.Memory zero|^webhooks.Summary zero Fields$|` +
+var needNothing = regexp.MustCompile(`MarshalJSON$| (Unwrap|Cause)$|^webhooks.Event zero (Err|Keys)$|^bulk.Memory zero|^webhooks.Summary zero Fields$|` +
 	`^bulk.File (nil|zero) Close$|^webhooks.Verifier unsigned`)
 
 // dataTypes hold received data. Nil is no data, and a method that called a nil result normal would

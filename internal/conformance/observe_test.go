@@ -119,9 +119,9 @@ func TestLogValues(t *testing.T) {
 		return a
 	}}))
 	l.Info("m", "call", call, "attempt", call.Attempts[0], "attempts", call.Attempts)
-	const failed = `the http.RoundTripper failed: errors.As finds its error"`
+	const failed = `the http.RoundTripper failed: see TransportError.Cause"`
 	equal(t, `{"level":"INFO","msg":"m","call":{"op":"POST /v3/order/import","attempts":1,"duration":0,"outcome":"unknown","failure":"other",`+
-		`"error":"labhealth: POST /v3/order/import: the http.RoundTripper failed: outcome unknown (errors.As finds its error; check whether it took effect before you repeat it)"},`+
+		`"error":"labhealth: POST /v3/order/import: the http.RoundTripper failed: outcome unknown (see TransportError.Cause; check whether it took effect before you repeat it)"},`+
 		`"attempt":{"op":"POST /v3/order/import","attempt":1,"duration":0,"outcome":"unknown","failure":"other","error":"`+failed+`},`+
 		`"attempts":[{"Op":"POST /v3/order/import","Number":1,"StatusCode":0,"Start":"0001-01-01T00:00:00Z","Duration":0,"Wait":0,"Repeated":false,`+
 		`"RequestID":"","Outcome":0,"Err":"`+failed+`}]}`+"\n", logged.String())

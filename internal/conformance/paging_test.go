@@ -131,7 +131,7 @@ func TestUserPages(t *testing.T) {
 		}, upTo(1, 2), "labhealth: GET /v2/user/: 403 Forbidden: rejected (the team or the key has no access to this)", "?limit=2 ?limit=2&offset=2"},
 		{"no response in the middle", labhealth.ListUsersParams{Limit: 2}, []reply{
 			users(1, 2, `,"total":5,"offset":0,"limit":2`), {err: errors.New("lost")},
-		}, upTo(1, 2), "labhealth: GET /v2/user/: the http.RoundTripper failed: outcome unknown (errors.As finds its error)", "?limit=2 ?limit=2&offset=2"},
+		}, upTo(1, 2), "labhealth: GET /v2/user/: the http.RoundTripper failed: outcome unknown (see TransportError.Cause)", "?limit=2 ?limit=2&offset=2"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			for _, opts := range withAndWithoutPrefetch {

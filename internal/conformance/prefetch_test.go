@@ -344,7 +344,7 @@ func TestPrefetchMisuse(t *testing.T) {
 	for name, op := range calledOperations {
 		want := "labhealth: " + op + ": not sent: WithPrefetch is for iterators over pages, such as Users.All"
 		if name == "Orders.All" || name == "Users.All" {
-			want = "labhealth: " + op + ": the http.RoundTripper failed: outcome unknown (errors.As finds its error)"
+			want = "labhealth: " + op + ": the http.RoundTripper failed: outcome unknown (see TransportError.Cause)"
 		}
 		equal(t, want, errorText(errs[name]))
 	}

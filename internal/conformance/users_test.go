@@ -133,7 +133,7 @@ func TestGetOrCreate(t *testing.T) {
 		{"502, made", []reply{{status: 502}, {status: 200, body: userJSON}}, []string{"POST /v2/user", "GET /v2/user/resolve/ada"}, ""},
 		{"502, not made", []reply{{status: 502}, {status: 404}}, []string{"POST /v2/user", "GET /v2/user/resolve/ada"}, "labhealth: POST /v2/user: 502 Bad Gateway: outcome unknown (check whether it took effect before you repeat it)"},
 		{"response lost, nothing known", []reply{{err: lost}, {err: lost}}, []string{"POST /v2/user", "GET /v2/user/resolve/ada"},
-			"labhealth: POST /v2/user: the http.RoundTripper failed: outcome unknown (errors.As finds its error; check whether it took effect before you repeat it)"},
+			"labhealth: POST /v2/user: the http.RoundTripper failed: outcome unknown (see TransportError.Cause; check whether it took effect before you repeat it)"},
 		{"rejected", []reply{{status: 403}}, []string{"POST /v2/user"}, "labhealth: POST /v2/user: 403 Forbidden: rejected (the team or the key has no access to this)"},
 		{"there, and gone again", []reply{{status: 400, body: `{"detail":{"user_id":"11111111-2222-4333-8444-555555555555"}}`}, {status: 404}},
 			[]string{"POST /v2/user", "GET /v2/user/11111111-2222-4333-8444-555555555555"}, "labhealth: GET /v2/user/{user_id}: 404 Not Found: rejected (the path or an ID does not exist: check the base URL, WithPath, the IDs and the environment)"},

@@ -131,6 +131,14 @@ func (f *failure) Error() string        { return f.message }
 func (f *failure) Is(target error) bool { return errors.Is(f.cause(), target) }
 func (f *failure) As(target any) bool   { return errors.As(f.cause(), target) }
 
+// Cause returns the error behind a failure, with its own message; err itself if there is none.
+func Cause(err error) error {
+	if f, ok := errors.AsType[*failure](err); ok {
+		return f.cause()
+	}
+	return err
+}
+
 // IsCertificate reports whether the server's certificate is invalid or missing.
 func IsCertificate(err error) bool {
 	var (

@@ -74,13 +74,34 @@ func knownReason(err error) (text string) {
 	return text
 }
 
-// Unwrap returns the driver's error. Its message can contain health data: do not log it.
+// Unwrap returns an error with the text of e, with which errors.Is and errors.As find the driver's
+// error.
 func (e *Error) Unwrap() error {
+	if e == nil || e.err == nil {
+		return nil
+	}
+	return &hidden{e.Error(), func() error { return e.err }}
+}
+
+// Cause returns the driver's error. Its message can contain health data: show it to someone who may
+// know, but do not log it.
+func (e *Error) Cause() error {
 	if e == nil {
 		return nil
 	}
 	return e.err
 }
+
+// hidden is an error with another text. Its cause is behind a function, because fmt prints
+// unexported fields.
+type hidden struct {
+	text  string
+	cause func() error
+}
+
+func (h *hidden) Error() string        { return h.text }
+func (h *hidden) Is(target error) bool { return errors.Is(h.cause(), target) }
+func (h *hidden) As(target any) bool   { return errors.As(h.cause(), target) }
 
 var errNewer = errors.New("the tables have a newer version")
 

@@ -212,8 +212,19 @@ func TestErrorText(t *testing.T) {
 		"canary Ada":                                           "sqlstore: apply: the database failed",
 		"constraint failed: canary Ada":                        "sqlstore: apply: the database rejected the content",
 	} {
-		if got := failed("apply", errors.New(cause)).Error(); got != want {
+		driver := errors.New(cause)
+		err := failed("apply", driver)
+		if got := err.Error(); got != want {
 			t.Errorf("%q, want %q", got, want)
+		}
+		// The driver's own text is to be had from Cause alone.
+		if unwrapped := errors.Unwrap(err); unwrapped.Error() != want || !errors.Is(err, driver) || err.(*Error).Cause() != driver {
+			t.Errorf("unwrapped %q", unwrapped)
+		}
+		for _, verb := range []string{"%v", "%+v", "%q", "%d"} {
+			if out := fmt.Sprintf(verb, errors.Unwrap(err)); strings.Contains(out, "canary") {
+				t.Errorf("%s prints %s", verb, out)
+			}
 		}
 	}
 }
