@@ -157,7 +157,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, errNotMade.Error(), http.StatusInternalServerError)
 		return
 	}
-	d := delivery{id: DeliveryID(r.Header), receivedAt: h.now(), start: time.Now()}
+	d := delivery{receivedAt: h.now(), start: time.Now()}
 	r = h.deriveContext(r)
 	result := DeliveryResult{StatusCode: http.StatusServiceUnavailable, Reason: ReasonShutdown}
 	if h.enter() {
@@ -174,6 +174,9 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if len(h.observers) > 0 {
 		connection.Flush() // a slow observer must not delay it; not all writers can
 		connection.SetReadDeadline(time.Time{})
+	}
+	if d.id == "" && len(h.observers) > 0 { // it was not verified
+		d.id = DeliveryID(r.Header)
 	}
 	h.report(r.Context(), d, result)
 }

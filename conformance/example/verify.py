@@ -26,24 +26,32 @@ def verify(secrets, headers, body, now):
         return "secret", ""
     if not keys:
         return "secret", ""
+    reasons, furthest = ["headers", "timestamp", "signature", ""], 0
     for prefix in "webhook", "svix":
-        ids, timestamps, lines = ([value for name, value in headers if name.lower() == f"{prefix}-{field}"]
+        ids, timestamps, lines = ([value for name, value in headers if name.encode().lower() == f"{prefix}-{field}".encode()]
                                   for field in ("id", "timestamp", "signature"))
-        if ids and timestamps and lines:
-            break
+        reason = verify_set(keys, ids, timestamps, lines, body, now)
+        if not reason:
+            return "", ids[0]
+        furthest = max(furthest, reasons.index(reason))
+    return reasons[furthest], ""
+
+
+def verify_set(keys, ids, timestamps, lines, body, now):
+    """Returns the reason for the headers with one prefix."""
     if len(ids) != 1 or len(timestamps) != 1 or not lines or not re.fullmatch(r"[A-Za-z0-9_-]{1,256}", ids[0]):
-        return "headers", ""
+        return "headers"
     if not re.fullmatch(r"[0-9]+", timestamps[0]) or int(timestamps[0]) >= 2**40:
-        return "headers", ""
+        return "headers"
     if abs(Decimal(now) - int(timestamps[0])) > 300:
-        return "timestamp", ""
+        return "timestamp"
     content = f"{ids[0]}.{timestamps[0]}.".encode() + body
     expected = [base64.b64encode(hmac.new(key, content, hashlib.sha256).digest()) for key in keys]
-    fields = [re.split("[ \t,]+", line.strip(" \t,")) for line in lines]
-    received = [after for line in fields for version, after in zip(line, line[1:]) if version == "v1"]
+    fields = re.split("[ \t,]+", ",".join(lines).strip(" \t,"))
+    received = [after for version, after in zip(fields, fields[1:]) if version == "v1"]
     if any(hmac.compare_digest(signature.encode(), e) for signature in received[:16] for e in expected):
-        return "", ids[0]
-    return "signature", ""
+        return ""
+    return "signature"
 
 
 def main():

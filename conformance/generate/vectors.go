@@ -399,6 +399,20 @@ func signatureHeaders() (list []vector) {
 		{"the 17th matches, one per line", append(slices.Repeat([]string{other}, 16), right), badSignature},
 		{"after 40 of an unknown version", []string{strings.Repeat("v2,"+bare+" ", 40) + right}, valid},
 		{"the first of 1000", []string{right + strings.Repeat(" "+other, 999)}, valid},
+		// A gateway splits a value at its commas: the lines of a header are one list.
+		{"split at the comma", []string{"v1", bare}, valid},
+		{"split at the comma, with spaces", []string{"v1 ", " " + bare}, valid},
+		{"split at the comma, with an empty line between", []string{"v1", "", bare}, valid},
+		{"two signatures split at the commas", []string{"v1", strings.TrimPrefix(other, "v1,") + " v1", bare}, valid},
+		{"split at the comma, the next is in its own line", []string{"v1", strings.TrimPrefix(other, "v1,"), right}, valid},
+		{"split at every separator", []string{"v1", strings.TrimPrefix(other, "v1,"), "v1", bare}, valid},
+		{"split at the comma, under v2", []string{"v2", bare}, badSignature},
+		{"v1 and v2 in lines before it", []string{"v1", "v2", bare}, badSignature},
+		{"split at the comma, in the wrong order", []string{bare, "v1"}, badSignature},
+		{"a signature after another", []string{other, bare}, badSignature},
+		{"split within the base64", []string{"v1," + bare[:20], bare[20:]}, badSignature},
+		{"the 16th matches, split at the commas", append(slices.Repeat([]string{"v1", "c2lnbmF0dXJl"}, 15), "v1", bare), valid},
+		{"the 17th matches, split at the commas", append(slices.Repeat([]string{"v1", "c2lnbmF0dXJl"}, 16), "v1", bare), badSignature},
 	} {
 		list = append(list, vectorOf("signatures: "+header.name, usual, usual.headers(header.lines...), header.reason))
 	}
@@ -514,11 +528,13 @@ func constructions() (list []vector) {
 	return list
 }
 
-// schemes mix the two names of each header. The first name with all three headers counts, and an ID
-// or timestamp must not occur twice in it.
+// schemes mix the two names of each header. Each name with all three headers is tried on its own,
+// and an ID or timestamp must not occur twice in it. If none is valid, the one that gets furthest
+// has the reason.
 func schemes() []vector {
 	right, wrong := usual, message{"msg_other", now, `{"other":true}`}
-	ofRight, ofWrong := sign(secretA, right), sign(secretA, wrong)
+	other, old := message{"msg_other", now, right.body}, message{"msg_old", "1600000000", right.body}
+	ofRight, ofWrong, ofOther := sign(secretA, right), sign(secretA, wrong), sign(secretA, other)
 	line := func(name, value string) [2]string { return [2]string{name, value} }
 	webhookID, svixID := line("webhook-id", right.id), line("svix-id", right.id)
 	webhookTime, svixTime := line("webhook-timestamp", now), line("svix-timestamp", now)
@@ -533,9 +549,25 @@ func schemes() []vector {
 		{"webhook and svix, the same", append(right.headers(ofRight), right.prefixed("svix", ofRight)...), valid},
 		{"svix and webhook, the same", append(right.prefixed("svix", ofRight), right.headers(ofRight)...), valid},
 		{"svix is of another body", append(right.headers(ofRight), wrong.prefixed("svix", ofWrong)...), valid},
-		{"webhook is of another body", append(wrong.headers(ofWrong), right.prefixed("svix", ofRight)...), badSignature},
-		{"webhook is old", append(message{right.id, "1600000000", ""}.headers(ofRight), right.prefixed("svix", ofRight)...), badTimestamp},
-		{"webhook has a malformed ID", append(message{"msg.1", now, ""}.headers(ofRight), right.prefixed("svix", ofRight)...), badHeaders},
+		{"webhook is of another body", append(wrong.headers(ofWrong), right.prefixed("svix", ofRight)...), valid},
+		{"webhook is old", append(message{right.id, "1600000000", ""}.headers(ofRight), right.prefixed("svix", ofRight)...), valid},
+		{"webhook is old, and correctly signed", append(old.headers(sign(secretA, old)), right.prefixed("svix", ofRight)...), valid},
+		{"webhook has a malformed ID", append(message{"msg.1", now, ""}.headers(ofRight), right.prefixed("svix", ofRight)...), valid},
+		{"webhook has an empty ID", append(message{"", now, ""}.headers(ofRight), right.prefixed("svix", ofRight)...), valid},
+		{"webhook has an empty signature", append(wrong.headers(""), right.prefixed("svix", ofRight)...), valid},
+		{"webhook has two IDs", append(append(wrong.headers(ofWrong), webhookID), right.prefixed("svix", ofRight)...), valid},
+		{"webhook is of another secret", append(wrong.headers(sign(secretB, message{wrong.id, now, right.body})), right.prefixed("svix", ofRight)...), valid},
+		{"webhook has 1000 signatures", append(wrong.headers(strings.Repeat(ofWrong+" ", 1000)), right.prefixed("svix", ofRight)...), valid},
+		{"svix is old", append(right.headers(ofRight), old.prefixed("svix", sign(secretA, old))...), valid},
+		{"both are of another body", append(wrong.headers(ofWrong), wrong.prefixed("svix", ofWrong)...), badSignature},
+		{"both are old", append(old.headers(sign(secretA, old)), old.prefixed("svix", sign(secretA, old))...), badTimestamp},
+		{"webhook is old, svix is of another body", append(old.headers(sign(secretA, old)), wrong.prefixed("svix", ofWrong)...), badSignature},
+		{"webhook is of another body, svix is old", append(wrong.headers(ofWrong), old.prefixed("svix", sign(secretA, old))...), badSignature},
+		{"webhook is old, svix has a malformed ID", append(old.headers(sign(secretA, old)), message{"msg.1", now, ""}.prefixed("svix", ofRight)...), badTimestamp},
+		{"the signatures are swapped", append(right.headers(ofOther), other.prefixed("svix", ofRight)...), badSignature},
+		{"the IDs are swapped", append(message{other.id, now, ""}.headers(ofRight), message{right.id, now, ""}.prefixed("svix", ofOther)...), badSignature},
+		{"the timestamps are swapped", append(message{right.id, "1700000001", ""}.headers(ofRight), message{other.id, now, ""}.prefixed("svix", sign(secretA, message{other.id, "1700000001", right.body}))...), badSignature},
+		{"the signature continues in the other name", append(right.headers("v1"), right.prefixed("svix", strings.TrimPrefix(ofRight, "v1,"))...), badSignature},
 		{"webhook has only an ID", append([][2]string{line("webhook-id", "msg_other")}, right.prefixed("svix", ofRight)...), valid},
 		{"webhook has only a signature", append([][2]string{line("webhook-signature", ofWrong)}, right.prefixed("svix", ofRight)...), valid},
 		{"webhook has no signature", append([][2]string{line("webhook-id", "msg_other"), webhookTime}, right.prefixed("svix", ofRight)...), valid},
@@ -567,6 +599,10 @@ func schemes() []vector {
 		{"no prefix", [][2]string{line("id", right.id), line("timestamp", now), line("signature", ofRight)}, badHeaders},
 		{"signature first, ID last", [][2]string{webhookSignature, webhookTime, webhookID}, valid},
 		{"names in capitals", right.prefixed("WEBHOOK", ofRight), valid},
+		{"names in different cases", [][2]string{line("wEBHOOK-iD", right.id), line("Webhook-TIMESTAMP", now), line("WEBHOOK-Signature", ofRight)}, valid},
+		{"the signature is split, in different cases", [][2]string{webhookID, webhookTime, line("webhook-signature", ofWrong), line("WEBHOOK-SIGNATURE", ofRight)}, valid},
+		{"a long s in the name", [][2]string{line("\u017fvix-id", right.id), svixTime, svixSignature}, badHeaders},
+		{"a Kelvin sign in the names", right.prefixed("webhoo\u212a", ofRight), badHeaders},
 		{"other headers between", [][2]string{webhookID, line("content-type", "application/json"), webhookTime, line("x-signature", ofWrong), webhookSignature}, valid},
 	} {
 		list = append(list, vectorOf("headers: "+scheme.name, right, scheme.headers, scheme.reason))
