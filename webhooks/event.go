@@ -113,7 +113,8 @@ func (e *ParseError) Error() string {
 // [strings.Clone].
 //
 // It returns a *[ParseError] only if the body is not a JSON object in valid UTF-8 with at most
-// 1,000 levels of nesting. An unknown type, or data that does not match the type, is not an error,
+// 1,000 levels of nesting. A byte order mark before the object is skipped, and is not part of the
+// raw JSON of the event. An unknown type, or data that does not match the type, is not an error,
 // because the sender disables receivers that reject events. The data of such an event is an
 // [*Unknown].
 //
@@ -123,7 +124,8 @@ func Parse(body []byte) (*Event, error) { return parse(bytes.Clone(body)) }
 // parse is [Parse] for a body that it keeps.
 func parse(body []byte) (*Event, error) {
 	memory := &eventMemory{}
-	p := &parser{FastScanner: jsonread.FastScanner{Data: body}, memory: memory, document: memory.document.Reset(body)}
+	body, mark := cutMark(body)
+	p := &parser{FastScanner: jsonread.FastScanner{Data: body}, memory: memory, document: memory.document.Reset(body), mark: mark}
 	p.Share()
 	if err := p.parseEnvelope(); err != nil {
 		return nil, err
@@ -142,7 +144,8 @@ func parse(body []byte) (*Event, error) {
 // ParseEnvelope parses the type and the IDs of an event, for routing, and skips its data. It
 // returns an error for the same bodies as [Parse].
 func ParseEnvelope(body []byte) (Envelope, error) {
-	p := &parser{FastScanner: jsonread.FastScanner{Data: body}}
+	body, mark := cutMark(body)
+	p := &parser{FastScanner: jsonread.FastScanner{Data: body}, mark: mark}
 	if err := p.parseEnvelope(); err != nil {
 		return Envelope{}, err
 	}

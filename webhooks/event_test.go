@@ -790,7 +790,16 @@ func TestParseErrors(t *testing.T) {
 		`{"data":{"data":[{]}}`:     {18, "unexpected character"},
 		`{"a":"\x"}`:                {6, "invalid string"},
 		`{"a":1,}`:                  {7, "unexpected character"},
-		"\ufeff{}":                  {0, "it is not JSON"},
+		"\ufeff":                    {3, "it is empty: was the body read before?"},
+		"\ufeff ":                   {4, "unexpected end of JSON"},
+		"\ufeff[]":                  {3, "it is not an object"},
+		"\ufeff{\"a\":01}":          {9, "unexpected character"},
+		"\ufeff\ufeff{}":            {3, "it is not JSON"},
+		" \ufeff{}":                 {1, "unexpected character"},
+		"{}\ufeff":                  {2, "data after the JSON value"},
+		"\xef\xbb{}":                {0, "it is not JSON"},
+		"\xff\xfe{\x00}\x00":        {0, "it is UTF-16, not UTF-8"},
+		"\xfe\xff\x00{\x00}":        {0, "it is UTF-16, not UTF-8"},
 		"{\"a\":\"\n\"}":            {6, "invalid string"},
 		`{"event_type":"a.b",data}`: {20, "unexpected character"},
 	} {
@@ -801,6 +810,36 @@ func TestParseErrors(t *testing.T) {
 		}
 		if _, err2 := ParseEnvelope([]byte(body)); err2 == nil || err2.Error() != err.Error() {
 			t.Errorf("%q: ParseEnvelope: %v", body, err2)
+		}
+	}
+}
+
+// A byte order mark before an event is skipped, and is not part of it. Offsets count it.
+func TestByteOrderMark(t *testing.T) {
+	for _, data := range []string{
+		`{"source":` + providerSource + `,"data":[{"timestamp":"2025-03-01T12:00:00Z","unit":"bpm","value":63}]}`,
+		`{"source":` + providerSource + `,"data":[{"timestamp":"2025-03-01T12:00:00Z","unit":"bpm","value":"63"},{"value":true}]}`,
+		`null`,
+	} {
+		plain := wrap(0, DailyHeartrateCreated, data)
+		for _, body := range []string{"\ufeff" + string(plain), "\ufeff \n" + string(plain) + "\n"} {
+			checkPaths(t, []byte(body))
+			received := []byte(body)
+			e, err := Parse(received)
+			if err != nil {
+				t.Fatal(err)
+			}
+			d, err := RawDelivery{ID: "msg_1", Body: received, ReceivedAt: noon}.Parse()
+			if err != nil || string(received) != body {
+				t.Fatalf("%v, or the body was changed", err)
+			}
+			want := mustParse(t, plain)
+			want.ReceivedAt, e.ReceivedAt = noon, noon
+			for _, got := range []*Event{e, d.Event} {
+				if diff := cmp.Diff(want, got); diff != "" || string(got.RawJSON()) != string(plain) {
+					t.Errorf("%s %s", diff, got.RawJSON())
+				}
+			}
 		}
 	}
 }

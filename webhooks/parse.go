@@ -33,6 +33,7 @@ type parser struct {
 	payloadType *payloadType       // of the type of the envelope; nil if that is missing
 	event, data jsonread.Span      // data is empty if the event has none, and may be known before
 	document    *jsonread.Document // nil while only the envelope is read
+	mark        int                // bytes of the body before Data: a byte order mark
 	memory      *eventMemory       // nil if only the envelope is read
 	batch       batchState
 }
@@ -45,6 +46,13 @@ const (
 	batchFailed             // it is no batch, or not one for the scanner
 	batchRead               // it is in memory.samples
 )
+
+// cutMark returns the body without a byte order mark, which some systems write before JSON, and the
+// length of the mark.
+func cutMark(body []byte) ([]byte, int) {
+	rest := bytes.TrimPrefix(body, []byte("\ufeff"))
+	return rest, len(body) - len(rest)
+}
 
 // parseEnvelope finds the event and its data, and reads the envelope.
 func (p *parser) parseEnvelope() error {
@@ -184,6 +192,8 @@ func unlikeJSON(body []byte) string {
 	switch {
 	case len(body) == 0:
 		return "it is empty: was the body read before?"
+	case bytes.HasPrefix(body, []byte{0xff, 0xfe}), bytes.HasPrefix(body, []byte{0xfe, 0xff}):
+		return "it is UTF-16, not UTF-8"
 	case !bytes.ContainsRune([]byte("{[\"tfn-0123456789 \t\r\n\x1f"), rune(body[0])):
 		return "it is not JSON"
 	case bytes.HasPrefix(body, []byte{0x1f, 0x8b}):
@@ -200,10 +210,10 @@ func (p *parser) decodeEnvelope() error {
 	if err := p.document.Valid(); err != nil {
 		var syntax *jsonread.SyntaxError
 		errors.As(err, &syntax)
-		return &ParseError{Offset: syntax.Offset, Reason: cmp.Or(unlikeJSON(p.Data), syntax.Reason)}
+		return &ParseError{Offset: p.mark + syntax.Offset, Reason: cmp.Or(unlikeJSON(p.Data), syntax.Reason)}
 	}
 	p.event = p.document.Value()
-	notObject := &ParseError{Offset: int(p.event.Lo), Reason: "it is not an object"}
+	notObject := &ParseError{Offset: p.mark + int(p.event.Lo), Reason: "it is not an object"}
 	if p.Data[p.event.Lo] != '{' {
 		return notObject
 	}
