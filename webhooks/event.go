@@ -18,7 +18,9 @@ import (
 // It holds health data: printed or logged, it shows only its type and the service's IDs. Encoding
 // it as JSON writes every received field, with the program's changes applied, but not ReceivedAt.
 type Event struct {
-	Type   EventType // empty if the type is missing, as in the sender's own operational messages
+	// Type is empty if it is missing, as in the sender's own operational messages and in an order
+	// without an envelope: see [LabOrder].
+	Type   EventType
 	TeamID uuid.UUID // the team; zero if it is missing or malformed
 	// UserID is the service's ID of the user: from the envelope or, if that has none, from the
 	// data. It is zero if neither can be read.
@@ -175,6 +177,12 @@ func (e *Event) encodeForm(encodeData func(Payload) ([]byte, error)) ([]byte, er
 		original = Envelope{f.Type, f.TeamID, f.UserID, f.ClientUserID}
 		if original.UserID == uuid.Nil {
 			original.UserID = userInData(f.Data)
+		}
+		if order, ok := e.Data.(*LabOrder); ok && order != nil && ref.Same(jsonread.Ref(order.RawObject)) {
+			if original == (Envelope{e.Type, e.TeamID, e.UserID, e.ClientUserID}) {
+				return encodeData(order)
+			}
+			f, original = envelopeForm[json.RawMessage]{}, Envelope{} // the program makes an envelope
 		}
 	}
 	setChanged(&f.Type, original.Type, e.Type)

@@ -1223,7 +1223,7 @@ func TestUnreadableDeliveryWithoutDeadLetters(t *testing.T) {
 	}
 }
 
-// The signature covers a byte order mark, which is stored with the body but is not part of the event.
+// The signature covers a byte order mark, which is stored with the body, but not part of the event.
 func TestMarkedDelivery(t *testing.T) {
 	const body = "\ufeff" + glucoseEvent
 	now := time.Unix(1_700_000_000, 0)

@@ -36,8 +36,8 @@ const (
 // Verifier checks that the service sent a delivery. It follows the Standard Webhooks scheme: the
 // sender signs the ID of the delivery, the time and the body with a secret that it shares with the
 // receiver. The headers are webhook-id, webhook-timestamp and webhook-signature, or the same names
-// with the prefix svix-, in any case. A delivery may have both sets, for example behind a proxy that
-// signs too: one must be valid on its own. Source: public API reference only.
+// with the prefix svix-, in upper or lower case. A delivery may have both sets, for example behind
+// a relay that signs too: one must be valid on its own. Source: public API reference only.
 //
 // [NewVerifier] returns a Verifier; the zero Verifier rejects every delivery. A Verifier is safe
 // for concurrent use. Printing it does not show the secrets.
@@ -267,8 +267,9 @@ func (s *signatureSet) time() (time.Time, bool) {
 // matches compares each received signature with each expected one. It compares all of them,
 // whichever matches.
 func (s *signatureSet) matches(expected []string) bool {
-	// "v1,signature v1,signature". The lines of a header are one list, which proxies join with commas
-	// and gateways split at them: each field after a v1 is a signature. Other versions are ignored.
+	// "v1,signature v1,signature". The lines of a header are one list, which proxies join with
+	// commas and gateways split at them: each field after a v1 is a signature. Other versions are
+	// ignored.
 	match, checked, version := 0, 0, ""
 	for _, line := range s.signatures {
 		for field := range strings.FieldsFuncSeq(line, func(r rune) bool { return r == ' ' || r == '\t' || r == ',' }) {
