@@ -137,7 +137,6 @@ func (v *Verifier) Sign(id string, timestamp time.Time, body []byte) (string, er
 // IDs: which of them was signed depends on the body. A [Handler] uses the one that was signed.
 func DeliveryID(header http.Header) string {
 	sets := setsOf(header)
-	sets.addOthers(header)
 	return sets.id()
 }
 
@@ -163,11 +162,7 @@ func (v *Verifier) find(h http.Header, now time.Time, isSigned func(signatureSet
 		return DeliveryID(h), nil
 	}
 	sets := setsOf(h)
-	id, err = sets.find(now, isSigned)
-	if err != nil && sets.addOthers(h) {
-		id, err = sets.find(now, isSigned)
-	}
-	return id, err
+	return sets.find(now, isSigned)
 }
 
 // signatureSet has the signature headers with one prefix.
@@ -177,35 +172,44 @@ type signatureSet struct{ ids, timestamps, signatures []string }
 // the ID must be the one that was signed.
 type signatureSets [2]signatureSet
 
-// setsOf returns the sets whose names are canonical, as those of a server are.
-func setsOf(h http.Header) signatureSets {
-	return signatureSets{
-		{h["Webhook-Id"], h["Webhook-Timestamp"], h["Webhook-Signature"]},
-		{h["Svix-Id"], h["Svix-Timestamp"], h["Svix-Signature"]},
-	}
-}
-
-// addOthers adds the headers whose names are not canonical, as in the map of a gateway. It takes
-// longer than setsOf. It reports whether there are any.
-func (sets *signatureSets) addOthers(h http.Header) (found bool) {
+// setsOf finds the sets. Names that are not canonical, as in the map of a gateway, count too.
+func setsOf(h http.Header) (sets signatureSets) {
 	for name, lines := range h {
-		canonical := http.CanonicalHeaderKey(name)
-		if canonical == name {
-			continue
-		}
-		for i, prefix := range []string{"Webhook-", "Svix-"} {
-			s := &sets[i]
-			switch canonical {
-			case prefix + "Id":
-				s.ids, found = slices.Concat(s.ids, lines), true
-			case prefix + "Timestamp":
-				s.timestamps, found = slices.Concat(s.timestamps, lines), true
-			case prefix + "Signature":
-				s.signatures, found = slices.Concat(s.signatures, lines), true
+		to := sets.linesOf(name)
+		if to == nil {
+			switch len(name) {
+			case len("svix-id"), len("webhook-id"), len("svix-signature"), len("webhook-signature"):
+				to = sets.linesOf(http.CanonicalHeaderKey(name))
 			}
 		}
+		switch {
+		case to == nil:
+		case *to == nil:
+			*to = lines
+		default:
+			*to = slices.Concat(*to, lines)
+		}
 	}
-	return found
+	return sets
+}
+
+// linesOf returns the lines of a header by its canonical name, nil if it is of no set.
+func (sets *signatureSets) linesOf(name string) *[]string {
+	switch name {
+	case "Webhook-Id":
+		return &sets[0].ids
+	case "Webhook-Timestamp":
+		return &sets[0].timestamps
+	case "Webhook-Signature":
+		return &sets[0].signatures
+	case "Svix-Id":
+		return &sets[1].ids
+	case "Svix-Timestamp":
+		return &sets[1].timestamps
+	case "Svix-Signature":
+		return &sets[1].signatures
+	}
+	return nil
 }
 
 // find returns the ID of a set that isSigned, unless it is not complete or not current. The error

@@ -378,6 +378,38 @@ func TestHeaderSchemes(t *testing.T) {
 	}
 }
 
+// Names are compared without regard to case, also with others of the same header.
+func TestHeaderNames(t *testing.T) {
+	now := time.Unix(1_700_000_000, 0)
+	v := newVerifier(t, secretA)
+	right := sign(t, v, "msg_1", now, "{}")
+	_, encoded, _ := strings.Cut(right, ",")
+	for _, test := range []struct {
+		name string
+		h    http.Header
+		want error
+		id   string
+	}{
+		{"lower case", http.Header{"svix-id": {"msg_1"}, "svix-timestamp": {"1700000000"}, "svix-signature": {right}}, nil, "msg_1"},
+		{"lower case, split", http.Header{"webhook-id": {"msg_1"}, "webhook-timestamp": {"1700000000"}, "webhook-signature": {"v1", encoded}}, nil, "msg_1"},
+		{"other cases", http.Header{"SVIX-ID": {"msg_1"}, "Svix-Timestamp": {"1700000000"}, "sviX-signaturE": {right}}, nil, "msg_1"},
+		{"two cases of a signature", http.Header{"Svix-Id": {"msg_1"}, "Svix-Timestamp": {"1700000000"}, "Svix-Signature": {"v1,AAAA"}, "svix-signature": {right}}, nil, "msg_1"},
+		{"two cases of an ID", http.Header{"Svix-Id": {"msg_1"}, "svix-id": {"msg_2"}, "Svix-Timestamp": {"1700000000"}, "Svix-Signature": {right}}, webhooks.ErrHeaders, ""},
+		{"two cases of a timestamp", http.Header{"Svix-Id": {"msg_1"}, "SVIX-TIMESTAMP": {"1700000000"}, "Svix-Timestamp": {"1700000000"}, "Svix-Signature": {right}}, webhooks.ErrHeaders, "msg_1"},
+		{"no lines", http.Header{"Svix-Id": {}, "svix-id": {"msg_1"}, "Svix-Timestamp": {"1700000000"}, "Svix-Signature": nil, "svix-signature": {right}}, nil, "msg_1"},
+		{"two sets in different cases", http.Header{"Webhook-Id": {"msg_2"}, "Webhook-Timestamp": {"1700000000"}, "Webhook-Signature": {right},
+			"svix-id": {"msg_1"}, "svix-timestamp": {"1700000000"}, "svix-signature": {right}}, nil, ""},
+		{"a space in a name", http.Header{"svix-id ": {"msg_1"}, "svix-timestamp": {"1700000000"}, "svix-signature": {right}}, webhooks.ErrHeaders, ""},
+	} {
+		if err := v.VerifyAt([]byte("{}"), test.h, now); err != test.want {
+			t.Errorf("%s: %v", test.name, err)
+		}
+		if id := webhooks.DeliveryID(test.h); id != test.id {
+			t.Errorf("%s: id %q", test.name, id)
+		}
+	}
+}
+
 // A replayed delivery is not processed again, whichever other headers are added to it.
 func TestReplayWithOtherHeaders(t *testing.T) {
 	now := time.Unix(1_700_000_000, 0)
