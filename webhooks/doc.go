@@ -21,11 +21,21 @@
 // processed later. Other receivers can check signatures with a [Verifier] alone. Events received
 // through an event hub have the same bodies, possibly compressed: see the example of [Parse].
 //
+// # Delivery
+//
+// The sender waits 15 s for a response. A 2xx acknowledges the delivery; everything else is a
+// failure, redirects included. The sender makes up to eight attempts: at once, and 5 s, 5 min,
+// 30 min, 2 h, 5 h, 10 h and 10 h after the one before, 28 hours in all. It disables a receiver
+// that fails for five days. Each attempt has the same ID. Events arrive at least once and in any
+// order. Source: public API reference only, and for the ID the Standard Webhooks specification. The
+// 72 hours for which a [Handler] stores IDs are a choice of this package.
+//
 // # Reading
 //
 // [Parse] decodes a body into an [Event], whose Data is one of the types of [Payload]: every
-// documented type of event has one. Nothing is lost. If the type is unknown, or the data does not
-// match the type, Data is an *[Unknown] with the raw JSON. RawJSON returns all received fields,
+// documented type of event has one. [EventTypes] lists them: the types of the event catalog in the
+// public API reference, and older ones. Nothing is lost. If the type is unknown, or the data does
+// not match the type, Data is an *[Unknown] with the raw JSON. RawJSON returns all received fields,
 // including those that the payload type does not have. Encoding an event as JSON writes them again,
 // with the program's changes applied.
 //
@@ -36,11 +46,10 @@
 //
 // # Last write wins
 //
-// The service delivers an event at least once and in any order, so the same summary or sample
-// arrives again and again, in different versions. [Event.Keys] returns a [SummaryKey] or
-// [SampleKey]s, which are equal for versions of the same summary or sample. [Latest] keeps the
-// latest version of each in memory, package [github.com/labhealth/labhealth-go/webhooks/sqlstore]
-// in a database.
+// The same summary or sample arrives again and again, in different versions and in any order.
+// [Event.Keys] returns a [SummaryKey] or [SampleKey]s, which are equal for versions of the same
+// summary or sample. [Latest] keeps the latest version of each in memory, package
+// [github.com/labhealth/labhealth-go/webhooks/sqlstore] in a database.
 //
 // # Lost events
 //
@@ -57,9 +66,11 @@
 //	labtest.order.*              Orders.List with UpdatedStartDate, or Orders.ResendEvents
 //	labtest.appointment.*        Appointments.Get for each order
 //	labtest.result.critical      Orders.Results for each order, with interpretations
-//	labtest.match_review.*       no operation is documented
-//	lab_report.parsing_job.*     no operation is documented
-//	continuous_query.*           no operation is documented
+//	labtest.match_review.*       Do with GET /v3/unmatched_result
+//	lab_report.parsing_job.*     Do with GET /lab_report/v1/parser/job/{job_id}
+//	continuous_query.*           Do, see the public API reference
+//
+// The last three have no method here. Their operations are documented in the public API reference.
 //
 // # Redaction
 //

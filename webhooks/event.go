@@ -18,7 +18,9 @@ import (
 // It holds health data: printed or logged, it shows only its type and the service's IDs. Encoding
 // it as JSON writes every received field, with the program's changes applied, but not ReceivedAt.
 type Event struct {
-	Type   EventType // empty if the type is missing, as in the sender's own operational messages
+	// Type is empty if it is missing, as in the sender's own operational messages and in an order
+	// without an envelope: see [LabOrder].
+	Type   EventType
 	TeamID uuid.UUID // the team; zero if it is missing or malformed
 	// UserID is the service's ID of the user: from the envelope or, if that has none, from the
 	// data. It is zero if neither can be read.
@@ -113,7 +115,8 @@ func (e *ParseError) Error() string {
 // [strings.Clone].
 //
 // It returns a *[ParseError] only if the body is not a JSON object in valid UTF-8 with at most
-// 1,000 levels of nesting. An unknown type, or data that does not match the type, is not an error,
+// 1,000 levels of nesting. A byte order mark before the object is skipped, and is not part of the
+// raw JSON of the event. An unknown type, or data that does not match the type, is not an error,
 // because the sender disables receivers that reject events. The data of such an event is an
 // [*Unknown].
 //
@@ -123,7 +126,8 @@ func Parse(body []byte) (*Event, error) { return parse(bytes.Clone(body)) }
 // parse is [Parse] for a body that it keeps.
 func parse(body []byte) (*Event, error) {
 	memory := &eventMemory{}
-	p := &parser{FastScanner: jsonread.FastScanner{Data: body}, memory: memory, document: memory.document.Reset(body)}
+	body, mark := cutMark(body)
+	p := &parser{FastScanner: jsonread.FastScanner{Data: body}, memory: memory, document: memory.document.Reset(body), mark: mark}
 	p.Share()
 	if err := p.parseEnvelope(); err != nil {
 		return nil, err
@@ -142,7 +146,8 @@ func parse(body []byte) (*Event, error) {
 // ParseEnvelope parses the type and the IDs of an event, for routing, and skips its data. It
 // returns an error for the same bodies as [Parse].
 func ParseEnvelope(body []byte) (Envelope, error) {
-	p := &parser{FastScanner: jsonread.FastScanner{Data: body}}
+	body, mark := cutMark(body)
+	p := &parser{FastScanner: jsonread.FastScanner{Data: body}, mark: mark}
 	if err := p.parseEnvelope(); err != nil {
 		return Envelope{}, err
 	}
@@ -172,6 +177,12 @@ func (e *Event) encodeForm(encodeData func(Payload) ([]byte, error)) ([]byte, er
 		original = Envelope{f.Type, f.TeamID, f.UserID, f.ClientUserID}
 		if original.UserID == uuid.Nil {
 			original.UserID = userInData(f.Data)
+		}
+		if order, ok := e.Data.(*LabOrder); ok && order != nil && ref.Same(jsonread.Ref(order.RawObject)) {
+			if original == (Envelope{e.Type, e.TeamID, e.UserID, e.ClientUserID}) {
+				return encodeData(order)
+			}
+			f, original = envelopeForm[json.RawMessage]{}, Envelope{} // the program makes an envelope
 		}
 	}
 	setChanged(&f.Type, original.Type, e.Type)

@@ -688,8 +688,11 @@ func TestParseUnexpectedShape(t *testing.T) {
 		data string
 		want error
 	}{
-		{DailyGlucoseCreated, `[]`, errNoObject},
-		{DailyGlucoseCreated, `null`, errNoObject},
+		{DailyGlucoseCreated, `[{}]`, errNoObject},
+		{DailyGlucoseCreated, `""`, errNoObject},
+		{LabTestOrderUpdated, `null`, errNoObject},
+		{LabTestOrderUpdated, `[]`, errNoObject},
+		{HistoricalGlucoseCreated, `null`, errNoObject},
 		{DailySleepCreated, `"see the API"`, errNoObject},
 		{DailyWorkoutStreamCreated, `17`, errNoObject},
 		{ProviderConnectionCreated, `true`, errNoObject},
@@ -710,13 +713,6 @@ func TestParseUnexpectedShape(t *testing.T) {
 		}
 		checkLossless(t, e, body, c.data)
 	}
-	e := mustParse(t, []byte(`{"event_type":"daily.data.sleep.created"}`))
-	if u, ok := e.Data.(*Unknown); !ok || u.Err != errNoObject || u.Raw != nil {
-		t.Errorf("no data: %v", e.Data)
-	}
-	if got, _ := json.Marshal(e); string(got) != `{"event_type":"daily.data.sleep.created"}` {
-		t.Errorf("no data: %s", got)
-	}
 	// An array in data makes samples of an event whose resource is not a documented summary, and is
 	// a new field of one that is.
 	if s, ok := mustParse(t, wrap(0, "daily.data.new.created", `{"data":[{"value":1}]}`)).Data.(*Samples); !ok || len(s.Data) != 1 {
@@ -730,8 +726,172 @@ func TestParseUnexpectedShape(t *testing.T) {
 	if s, ok := mustParse(t, wrap(0, DailyGlucoseCreated, `{"data":[]}`)).Data.(*Samples); !ok || s.Data == nil || len(s.Data) != 0 {
 		t.Error("an empty batch")
 	}
-	if _, ok := mustParse(t, wrap(0, DailyGlucoseCreated, `{"data":{}}`)).Data.(*Summary); !ok {
-		t.Error("glucose without an array is no summary")
+}
+
+// An event of wearable data without any data is no error, and stores nothing.
+func TestParseNothing(t *testing.T) {
+	const source = `"source":{"provider":"example_ring","type":"ring"}`
+	for _, c := range []struct {
+		kind EventType
+		data string
+		want Payload
+	}{
+		{DailyHeartrateCreated, `{` + source + `,"data":null}`, &Samples{}},
+		{DailyHeartrateCreated, `{` + source + `,"data":{}}`, &Samples{}},
+		{DailyHeartrateCreated, `{"data": { } , ` + source + `}`, &Samples{}},
+		{DailyHeartrateUpdated, `{` + source + `,"data":[]}`, &Samples{}},
+		{DailyHeartrateUpdated, `{` + source + `}`, &Samples{}},
+		{DailyNoteCreated, `{"user_id":"0b8f3a1e-6d57-4c7e-8f43-2a9d51c0e7b4","source_id":7,"provider":{"slug":"example_ring"},"data":null,"new":[]}`, &Samples{}},
+		{DailyNoteCreated, `{}`, &Samples{}},
+		{DailyHypnogramCreated, `null`, &Samples{}},
+		{DailyGlucoseCreated, `null`, &Samples{}},
+		{DailyGlucoseCreated, `[]`, &Samples{}},
+		{DailyGlucoseCreated, `[ ]`, &Samples{}},
+		{DailyGlucoseCreated, ``, &Unknown{}},
+		{"daily.data.new.created", `{` + source + `,"data":null}`, &Samples{}},
+		{"daily.data.new.created", `null`, &Samples{}},
+		{DailySleepCreated, `null`, &Unknown{}},
+		{DailySleepCreated, `[]`, &Unknown{}},
+		{DailyActivityUpdated, `{}`, &Unknown{}},
+		{DailyActivityUpdated, `{` + source + `,"data":null}`, &Unknown{}},
+		{DailyMealCreated, `{"user_id":"0b8f3a1e-6d57-4c7e-8f43-2a9d51c0e7b4","data":{}}`, &Unknown{}},
+		{DailyWorkoutStreamCreated, `null`, &Unknown{}},
+		{DailySleepCreated, ``, &Unknown{}},
+	} {
+		body := string(wrap(0, c.kind, c.data))
+		if c.data == "" {
+			body = `{"event_type":"` + string(c.kind) + `","user_id":"0b8f3a1e-6d57-4c7e-8f43-2a9d51c0e7b4"}`
+		}
+		checkPaths(t, []byte(body))
+		e := mustParse(t, []byte(body))
+		changes, err := new(Latest).Apply(received(e, 1))
+		if fmt.Sprintf("%T", e.Data) != fmt.Sprintf("%T", c.want) || e.Err() != nil || err != nil || !cmp.Equal(changes, Changes{}) {
+			t.Errorf("%s %s: %T %v, %v, %+v", c.kind, c.data, e.Data, e.Err(), err, changes)
+		}
+		if s, ok := e.Data.(*Samples); ok && (len(s.Data) > 0 || strings.Contains(c.data, "example_ring") && e.ProviderSlug() != "example_ring") {
+			t.Errorf("%s %s: %d samples of %q", c.kind, c.data, len(s.Data), e.ProviderSlug())
+		}
+		if c.data != "" {
+			checkLossless(t, e, body, c.data)
+		} else if got, err := e.MarshalJSON(); err != nil || string(got) != body {
+			t.Errorf("%s: %s %v", body, got, err)
+		}
+	}
+}
+
+// What an event holds in an unexpected place is not treated as nothing.
+func TestParseSomething(t *testing.T) {
+	const sample = `{"timestamp":"2025-03-01T12:00:00Z","unit":"bpm","value":63}`
+	for _, body := range []string{
+		string(wrap(0, DailyHeartrateCreated, `{"data":{"values":[`+sample+`]}}`)),
+		string(wrap(0, DailyHeartrateCreated, `{"data":`+sample+`}`)),
+		string(wrap(0, DailyHeartrateCreated, `{"data":"packed"}`)),
+		string(wrap(0, DailyHeartrateCreated, `{"data":0}`)),
+		string(wrap(0, DailyHeartrateCreated, `{"data":false}`)),
+		string(wrap(0, DailyHeartrateCreated, `{"samples":[`+sample+`]}`)),
+		string(wrap(0, DailyHeartrateCreated, `{"data":null,"samples":[`+sample+`]}`)),
+		string(wrap(0, DailyHeartrateCreated, `{"data":[`+sample+`],"data":null}`)),
+		string(wrap(0, DailyHeartrateCreated, `{"data":null,"data_url":"https://files.example.com/1"}`)),
+		string(wrap(0, DailyHeartrateCreated, sample)),
+		string(wrap(0, DailyHeartrateCreated, `{"source":7,"data":null}`)),
+		string(wrap(0, DailyHeartrateCreated, `[`+sample+`]`)),
+		string(wrap(0, DailySleepCreated, `{"calendar_date":"2025-03-01"}`)),
+		string(wrap(0, DailySleepCreated, `{"id":"482gh249-0000-4000-8000-000000000000"}`)),
+		string(wrap(0, DailySleepCreated, `{"source":7}`)),
+		`{"event_type":"daily.data.sleep.created","user_id":"0b8f3a1e-6d57-4c7e-8f43-2a9d51c0e7b4","payload":{"id":1}}`,
+		`{"event_type":"daily.data.sleep.created","user_id":"0b8f3a1e-6d57-4c7e-8f43-2a9d51c0e7b4","data":null,"payload":{"id":1}}`,
+		`{"event_type":"daily.data.heartrate.created","user_id":"0b8f3a1e-6d57-4c7e-8f43-2a9d51c0e7b4","data":null,"data_url":"https://files.example.com/1"}`,
+		`{"event_type":"daily.data.heartrate.created","user_id":"0b8f3a1e-6d57-4c7e-8f43-2a9d51c0e7b4","data":{"data":[` + sample + `]},"data":null}`,
+	} {
+		checkPaths(t, []byte(body))
+		if _, err := new(Latest).Apply(received(mustParse(t, []byte(body)), 1)); !errors.Is(err, ErrPermanent) {
+			t.Errorf("%s: %v", body, err)
+		}
+	}
+	// A summary of a resource that has samples too is still stored.
+	e := mustParse(t, wrap(0, DailyGlucoseCreated, `{"id":"7d1c2b3a-4f5e-4a69-8b7c-9d0e1f2a3b4c","data":null}`))
+	if changes, err := new(Latest).Apply(received(e, 1)); err != nil || changes.Added != 1 {
+		t.Errorf("%+v %v", changes, err)
+	}
+}
+
+// The public pages of three kinds of collection show an order without its envelope.
+func TestParseBareOrder(t *testing.T) {
+	const ids = `"id":"c4e1b2a3-9f80-4d76-b5c4-a3928170f6e5","user_id":"0b8f3a1e-6d57-4c7e-8f43-2a9d51c0e7b4","team_id":"5f2d7c90-13be-4a68-9d0e-7c41b6e8a2f3"`
+	const event = `{"id":1,"created_at":"2025-03-01T12:00:00Z","status":"received.testkit.ordered"}`
+	for _, rest := range []string{
+		`"last_event":` + event, `"events":[` + event + `],"status":"received"`, `"events":[]`, `"details":{"type":"testkit","data":null}`,
+		`"patient_details":{"first_name":"Ada"},"sample_id":"S-1","new":{"a":1}`,
+	} {
+		body := `{` + ids + `, ` + rest + `}`
+		checkPaths(t, []byte(body))
+		e := mustParse(t, []byte(body))
+		o, ok := e.Data.(*LabOrder)
+		if !ok || o.ID != orderID || o.UserID != adaID || o.TeamID != teamID || e.Type != "" || e.UserID != adaID || e.TeamID != teamID || e.Err() != nil {
+			t.Errorf("%s: %T, %s %s %s, %v", body, e.Data, e.Type, e.UserID, e.TeamID, e.Err())
+			continue
+		}
+		checkLossless(t, e, body, body)
+		if changes, err := new(Latest).Apply(received(e, 1)); err != nil || !cmp.Equal(changes, Changes{}) {
+			t.Errorf("%s: %+v, %v", body, changes, err)
+		}
+	}
+	e := mustParse(t, []byte(`{`+ids+`,"last_event":`+event+`,"created_at":7}`))
+	if diff := cmp.Diff([]labhealth.Malformed{{Path: "created_at", Want: "date-time"}}, e.Data.Malformed()); diff != "" || e.Err() != ErrUnreadable {
+		t.Errorf("%v %s", e.Err(), diff)
+	}
+}
+
+// Changes of an order without an envelope are written, and an envelope if the program sets one.
+func TestMarshalBareOrder(t *testing.T) {
+	const order = `{"id":"c4e1b2a3-9f80-4d76-b5c4-a3928170f6e5","user_id":"0b8f3a1e-6d57-4c7e-8f43-2a9d51c0e7b4","team_id":"5f2d7c90-13be-4a68-9d0e-7c41b6e8a2f3","events":[],"sample_id":"S-1"}`
+	e := mustParse(t, []byte(order))
+	e.Data.(*LabOrder).SampleID = new("S-2")
+	changed := strings.Replace(order, "S-1", "S-2", 1)
+	if got, err := e.MarshalJSON(); err != nil || string(got) != changed {
+		t.Errorf("%s %v", got, err)
+	}
+	e.Type = LabTestOrderUpdated
+	want := `{"event_type":"labtest.order.updated","data":` + changed + `,"team_id":"5f2d7c90-13be-4a68-9d0e-7c41b6e8a2f3","user_id":"0b8f3a1e-6d57-4c7e-8f43-2a9d51c0e7b4"}`
+	if got, err := e.MarshalJSON(); err != nil || string(got) != want {
+		t.Errorf("%s %v", got, err)
+	}
+}
+
+// Other objects without an envelope stay unknown, and are reported.
+func TestParseBareOthers(t *testing.T) {
+	const id, user, team = `"id":"c4e1b2a3-9f80-4d76-b5c4-a3928170f6e5",`, `"user_id":"0b8f3a1e-6d57-4c7e-8f43-2a9d51c0e7b4",`, `"team_id":"5f2d7c90-13be-4a68-9d0e-7c41b6e8a2f3",`
+	for _, body := range []string{
+		`{` + id + user + team + `"status":"completed"}`,
+		`{` + id + user + team + `"details":"text"}`,
+		`{` + id + user + team + `"events":{"a":1}}`,
+		`{` + id + user + `"events":[]}`,
+		`{` + id + team + `"events":[]}`,
+		`{` + user + team + `"events":[]}`,
+		`{` + id + user + team + `"order_id":"c4e1b2a3-9f80-4d76-b5c4-a3928170f6e5","events":[],"status":"confirmed"}`,
+		`{` + id + user + team + `"event_type":null,"events":[]}`,
+		`{` + id + user + team + `"event_type":"","events":[]}`,
+		`{` + id + user + team + `"event_type":7,"events":[]}`,
+		`{` + id + user + team + `"data":{},"events":[]}`,
+		`{` + id + user + team + `"data":null,"events":[]}`,
+		`{"id":"482gh249-0000-4000-8000-000000000000",` + user + team + `"events":[]}`,
+		`{"id":"00000000-0000-0000-0000-000000000000",` + user + team + `"events":[]}`,
+		`{"id":7,` + user + team + `"events":[]}`,
+		`{` + id + team + `"status":"active","orders":[{` + id + user + team + `"events":[]}]}`,
+		`{"order":{` + id + user + team + `"events":[]},"status":"success","message":"order updated"}`,
+		`[{` + id + user + team + `"events":[]}]`,
+	} {
+		e, err := Parse([]byte(body))
+		if body[0] == '[' {
+			if err == nil {
+				t.Errorf("%s: no error", body)
+			}
+			continue
+		}
+		checkPaths(t, []byte(body))
+		if u, ok := e.Data.(*Unknown); !ok || e.Err() != ErrUnreadable {
+			t.Errorf("%s: %T %v", body, e.Data, u)
+		}
 	}
 }
 
@@ -790,7 +950,16 @@ func TestParseErrors(t *testing.T) {
 		`{"data":{"data":[{]}}`:     {18, "unexpected character"},
 		`{"a":"\x"}`:                {6, "invalid string"},
 		`{"a":1,}`:                  {7, "unexpected character"},
-		"\ufeff{}":                  {0, "it is not JSON"},
+		"\ufeff":                    {3, "it is empty: was the body read before?"},
+		"\ufeff ":                   {4, "unexpected end of JSON"},
+		"\ufeff[]":                  {3, "it is not an object"},
+		"\ufeff{\"a\":01}":          {9, "unexpected character"},
+		"\ufeff\ufeff{}":            {3, "it is not JSON"},
+		" \ufeff{}":                 {1, "unexpected character"},
+		"{}\ufeff":                  {2, "data after the JSON value"},
+		"\xef\xbb{}":                {0, "it is not JSON"},
+		"\xff\xfe{\x00}\x00":        {0, "it is UTF-16, not UTF-8"},
+		"\xfe\xff\x00{\x00}":        {0, "it is UTF-16, not UTF-8"},
 		"{\"a\":\"\n\"}":            {6, "invalid string"},
 		`{"event_type":"a.b",data}`: {20, "unexpected character"},
 	} {
@@ -801,6 +970,36 @@ func TestParseErrors(t *testing.T) {
 		}
 		if _, err2 := ParseEnvelope([]byte(body)); err2 == nil || err2.Error() != err.Error() {
 			t.Errorf("%q: ParseEnvelope: %v", body, err2)
+		}
+	}
+}
+
+// A byte order mark before an event is skipped, and is not part of it. Offsets count it.
+func TestByteOrderMark(t *testing.T) {
+	for _, data := range []string{
+		`{"source":` + providerSource + `,"data":[{"timestamp":"2025-03-01T12:00:00Z","unit":"bpm","value":63}]}`,
+		`{"source":` + providerSource + `,"data":[{"timestamp":"2025-03-01T12:00:00Z","unit":"bpm","value":"63"},{"value":true}]}`,
+		`null`,
+	} {
+		plain := wrap(0, DailyHeartrateCreated, data)
+		for _, body := range []string{"\ufeff" + string(plain), "\ufeff \n" + string(plain) + "\n"} {
+			checkPaths(t, []byte(body))
+			received := []byte(body)
+			e, err := Parse(received)
+			if err != nil {
+				t.Fatal(err)
+			}
+			d, err := RawDelivery{ID: "msg_1", Body: received, ReceivedAt: noon}.Parse()
+			if err != nil || string(received) != body {
+				t.Fatalf("%v, or the body was changed", err)
+			}
+			want := mustParse(t, plain)
+			want.ReceivedAt, e.ReceivedAt = noon, noon
+			for _, got := range []*Event{e, d.Event} {
+				if diff := cmp.Diff(want, got); diff != "" || string(got.RawJSON()) != string(plain) {
+					t.Errorf("%s %s", diff, got.RawJSON())
+				}
+			}
 		}
 	}
 }

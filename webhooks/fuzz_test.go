@@ -21,6 +21,13 @@ func FuzzParse(f *testing.F) {
 	for _, text := range hostile(200) {
 		f.Add([]byte(text))
 	}
+	for _, text := range []string{
+		`{"id":"c4e1b2a3-9f80-4d76-b5c4-a3928170f6e5","user_id":"0b8f3a1e-6d57-4c7e-8f43-2a9d51c0e7b4","team_id":7,"events":[]}`,
+		"\ufeff" + `{"event_type":"daily.data.glucose.created","data":{"source":null,"data":null}}`,
+		`{"event_type":"daily.data.glucose.created","data":[]}`, `{"event_type":"daily.data.sleep.created","data":{},"new":{}}`,
+	} {
+		f.Add([]byte(text))
+	}
 	f.Fuzz(func(t *testing.T, body []byte) { checkPaths(t, body) })
 }
 

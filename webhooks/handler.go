@@ -46,6 +46,11 @@ const senderTimeout = 15 * time.Second
 //   - A delivery with the ID of one in flight waits for it and shares its response. A delivery with
 //     the ID of one that succeeded is acknowledged without processing. IDs of failed deliveries are
 //     not stored. Deliveries without an ID, which only [Unsigned] accepts, are always processed.
+//   - A message that a person sends again from the sender's portal has the same ID. While that is
+//     stored, the message gets a 204 and is not processed: the reason is [ReasonDuplicate]. To
+//     apply it again, pass its body to [Parse] and the event to the application, read the data back
+//     (see Lost events in the package documentation), or remove the ID from the [Deduplicator]. The
+//     default one is empty after a restart.
 //   - Bodies that are being received or processed use up to 256 MiB of memory
 //     ([WithInFlightLimit]). The limit includes unverified bodies: a signature can be checked only
 //     when its body is complete. A delivery with malformed signature headers or an expired
@@ -55,10 +60,11 @@ const senderTimeout = 15 * time.Second
 // then ever less often, with the number of times. It holds no patient data. [WithLogger] logs each
 // delivery to another logger instead.
 //
-// The service delivers at least once and in any order. The [Deduplicator] makes repeated processing
-// rare, not impossible: an ID is lost if the process crashes between the application's success and
-// the moment the ID is stored, and by default IDs are kept only in memory. Events that are applied
-// with last write wins can be applied repeatedly without harm.
+// Events are delivered at least once (see Delivery in the package documentation). The
+// [Deduplicator] makes repeated processing rare, not impossible: an ID is lost if the process
+// crashes between the application's success and the moment the ID is stored, and by default IDs are
+// kept only in memory. Events that are applied with last write wins can be applied repeatedly
+// without harm.
 type Handler struct {
 	verifier     *Verifier
 	apply        func(context.Context, *Event) error // nil if store is set
@@ -164,7 +170,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, errNotMade.Error(), http.StatusInternalServerError)
 		return
 	}
-	d := delivery{id: DeliveryID(r.Header), receivedAt: h.now(), start: time.Now()}
+	d := delivery{receivedAt: h.now(), start: time.Now()}
 	r = h.deriveContext(r)
 	result := DeliveryResult{StatusCode: http.StatusServiceUnavailable, Reason: ReasonShutdown}
 	if h.enter() {
@@ -181,6 +187,9 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if len(h.observers) > 0 {
 		connection.Flush() // a slow observer must not delay it; not all writers can
 		connection.SetReadDeadline(time.Time{})
+	}
+	if d.id == "" && len(h.observers) > 0 { // it was not verified
+		d.id = DeliveryID(r.Header)
 	}
 	h.report(r.Context(), d, result)
 }

@@ -84,7 +84,8 @@ func WithDeduplicator(d Deduplicator) HandlerOption {
 
 // WithDuplicateWindow limits the number and the age of the IDs that a handler keeps without
 // [WithDeduplicator]. Once the number is reached, a new ID replaces the oldest one. The default is
-// 72 hours and 1,000,000 IDs, which use 65 to 95 MB.
+// 72 hours and 1,000,000 IDs, which use 65 to 95 MB. A message that a person sends again is
+// processed only after that: see [Handler].
 func WithDuplicateWindow(ids int, age time.Duration) HandlerOption {
 	return func(h *Handler) error {
 		if ids <= 0 || age <= 0 {

@@ -1222,3 +1222,43 @@ func TestUnreadableDeliveryWithoutDeadLetters(t *testing.T) {
 		t.Errorf("log %s", &log)
 	}
 }
+
+// The signature covers a byte order mark, which is stored with the body, but not part of the event.
+func TestMarkedDelivery(t *testing.T) {
+	const body = "\ufeff" + glucoseEvent
+	now := time.Unix(1_700_000_000, 0)
+	v := newVerifier(t, secretA)
+	signed := func() *http.Request {
+		r := delivery("", body)
+		r.Header = signedHeader("svix", "msg_1", "1700000000", sign(t, v, "msg_1", now, body))
+		return r
+	}
+	clock := webhooks.WithClock(func() time.Time { return now })
+	var dead, stored string
+	app := &application{do: func(_ context.Context, e *webhooks.Event) error {
+		if string(e.RawJSON()) != glucoseEvent {
+			t.Errorf("the event is %s", e.RawJSON())
+		}
+		return webhooks.ErrPermanent
+	}}
+	h, seen := newHandler(t, v, app, clock, webhooks.WithDeadLetter(func(_ context.Context, body []byte) error {
+		dead = string(body)
+		return nil
+	}))
+	deliver(h, signed())
+	shutDown(t, h)
+	checkResults(t, seen, "204 dead-lettered")
+	if n := app.calls.Load(); n != 1 {
+		t.Errorf("applied %d times", n)
+	}
+	raw, err := webhooks.NewRawHandler(v, func(_ context.Context, d webhooks.RawDelivery) error {
+		stored = string(d.Body)
+		return nil
+	}, clock)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if code := deliver(raw, signed()); code != 204 || dead != body || stored != body {
+		t.Errorf("status %d, dead letter %q, stored %q", code, dead, stored)
+	}
+}

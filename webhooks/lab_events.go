@@ -18,7 +18,8 @@ type apiObject interface {
 
 // LabOrder is an order whose status changed: the data of labtest.order.created and .updated. Events
 // come in any order and more than once, so treat one as a notification and call Orders.Get for the
-// current order. Source: public API reference only.
+// current order. An event that is an order itself, without an envelope, is one without a type: the
+// public pages show some events so. Source: public API reference only.
 type LabOrder struct {
 	labhealth.Order
 }

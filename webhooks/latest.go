@@ -31,12 +31,12 @@ type Delivery struct {
 // JSON wins, compared as strings, in the form that MarshalJSON of the stored element returns. All
 // actions are handled alike: the sender documents created and updated.
 //
-// This rule has a hazard. The sender repeats messages that were not acknowledged, up to a day later
-// and in any order. If an older version is delivered again after a newer one, it was received last
-// and wins. A program that cannot accept this can set Version to a function whose value increases
-// with each version, such as that of [Event.UpdatedAt] for summaries, or store delivery IDs so that
-// each message is applied once. It should also read the data from the API again where correctness
-// matters: after an outage, and before a decision that depends on a single value. See
+// This rule has a hazard. The sender repeats messages that were not acknowledged, up to 28 hours
+// later and in any order. If an older version is delivered again after a newer one, it was received
+// last and wins. A program that cannot accept this can set Version to a function whose value
+// increases with each version, such as that of [Event.UpdatedAt] for summaries, or store delivery
+// IDs so that each message is applied once. It should also read the data from the API again where
+// correctness matters: after an outage, and before a decision that depends on a single value. See
 // [ReadSummaries].
 //
 // A stored sample takes 35 to 45 bytes if it is a number that a float64 holds, with or without an
@@ -60,11 +60,14 @@ type summary struct {
 
 // Changes counts the effects of applying an event. Package sqlstore counts orders too.
 type Changes struct {
-	Added    int // summaries or samples that were not stored before
-	Updated  int // stored ones whose content changed
-	Same     int // received ones with the stored content, not older than the stored version
-	Older    int // received ones that do not win against the stored version
-	Repeated int // samples replaced by a later one of the batch with the same key
+	Added   int // summaries or samples that were not stored before
+	Updated int // stored ones whose content changed
+	Same    int // received ones with the stored content, not older than the stored version
+	Older   int // received ones that do not win against the stored version
+	// Repeated counts samples that a later one of the batch with the same key replaced. They are
+	// not stored, even if their content differs, like that of two doses of insulin at the same
+	// time.
+	Repeated int
 	Keyless  int // samples without a key, which are not stored; see [ErrUnreadable]
 	// Samples are the indexes in [Samples.Data] of the samples that were added or updated, in
 	// ascending order; nil if there are none.

@@ -64,7 +64,7 @@ func TestKeys(t *testing.T) {
 		{wrap(1, DailyActivityCreated, summary), ErrNoUser},
 		{wrap(1, DailyStepsCreated, `{"data":[]}`), ErrNoUser},
 		{wrap(0, DailySleepCreated, `{"id":"482gh249-0000-4000-8000-000000000000"}`), ErrNoID},
-		{wrap(0, DailyActivityCreated, `{}`), ErrNoID},
+		{wrap(0, DailyActivityCreated, `{"steps":1}`), ErrNoID},
 		{wrap(0, DailyWorkoutStreamCreated, `{}`), nil},
 		{wrap(1, ProviderConnectionCreated, `{}`), nil},
 		{wrap(0, "a.b", `{}`), nil},

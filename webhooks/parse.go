@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"errors"
 	"slices"
+	"strings"
 
 	"github.com/google/uuid"
 
@@ -33,6 +34,7 @@ type parser struct {
 	payloadType *payloadType       // of the type of the envelope; nil if that is missing
 	event, data jsonread.Span      // data is empty if the event has none, and may be known before
 	document    *jsonread.Document // nil while only the envelope is read
+	mark        int                // bytes of the body before Data: a byte order mark
 	memory      *eventMemory       // nil if only the envelope is read
 	batch       batchState
 }
@@ -45,6 +47,13 @@ const (
 	batchFailed             // it is no batch, or not one for the scanner
 	batchRead               // it is in memory.samples
 )
+
+// cutMark returns the body without a byte order mark, which some systems write before JSON, and the
+// length of the mark.
+func cutMark(body []byte) ([]byte, int) {
+	rest := bytes.TrimPrefix(body, []byte("\ufeff"))
+	return rest, len(body) - len(rest)
+}
 
 // parseEnvelope finds the event and its data, and reads the envelope.
 func (p *parser) parseEnvelope() error {
@@ -184,6 +193,8 @@ func unlikeJSON(body []byte) string {
 	switch {
 	case len(body) == 0:
 		return "it is empty: was the body read before?"
+	case bytes.HasPrefix(body, []byte{0xff, 0xfe}), bytes.HasPrefix(body, []byte{0xfe, 0xff}):
+		return "it is UTF-16, not UTF-8"
 	case !bytes.ContainsRune([]byte("{[\"tfn-0123456789 \t\r\n\x1f"), rune(body[0])):
 		return "it is not JSON"
 	case bytes.HasPrefix(body, []byte{0x1f, 0x8b}):
@@ -200,10 +211,10 @@ func (p *parser) decodeEnvelope() error {
 	if err := p.document.Valid(); err != nil {
 		var syntax *jsonread.SyntaxError
 		errors.As(err, &syntax)
-		return &ParseError{Offset: syntax.Offset, Reason: cmp.Or(unlikeJSON(p.Data), syntax.Reason)}
+		return &ParseError{Offset: p.mark + syntax.Offset, Reason: cmp.Or(unlikeJSON(p.Data), syntax.Reason)}
 	}
 	p.event = p.document.Value()
-	notObject := &ParseError{Offset: int(p.event.Lo), Reason: "it is not an object"}
+	notObject := &ParseError{Offset: p.mark + int(p.event.Lo), Reason: "it is not an object"}
 	if p.Data[p.event.Lo] != '{' {
 		return notObject
 	}
@@ -263,6 +274,9 @@ func (p *parser) payload() Payload {
 	}
 	typ := p.payloadType
 	if typ == nil || typ.new == nil {
+		if p.Type == "" && p.isOrder() {
+			return p.bareOrder()
+		}
 		return p.unknown(nil)
 	}
 	data := p.data.Of(p.Data)
@@ -270,17 +284,98 @@ func (p *parser) payload() Payload {
 	case typ.isArray && (len(data) == 0 || data[0] != '['):
 		return p.unknown(errNoArray)
 	case !typ.isArray && (len(data) == 0 || data[0] != '{'):
+		if p.holdsNothing() {
+			return p.nothing()
+		}
 		return p.unknown(errNoObject)
 	}
 	if typ.samples {
 		if p.Pos = int(p.data.Lo); p.batch == batchUntried && p.scanBatch() {
 			return &p.memory.samples
 		}
-		if list := jsonread.Lookup(data, "data"); list != nil && list[0] == '[' {
+		if list := jsonread.Lookup(data, "data"); list != nil && list[0] == '[' || p.holdsNothing() {
 			return p.decodeSamples()
 		}
 	}
 	return p.decode(typ.new())
+}
+
+// isOrder reports whether the event is an order itself, without an envelope: the public pages show
+// some events so. Only orders have all three IDs.
+func (p *parser) isOrder() bool {
+	var hasUser, hasTeam, hasID, hasState bool
+	for name, value := range jsonread.Fields(p.event.Of(p.Data)) {
+		switch string(name) {
+		case "event_type", "data", "order_id":
+			return false
+		case "id":
+			hasID = true
+		case "user_id":
+			hasUser = true
+		case "team_id":
+			hasTeam = true
+		case "last_event", "details", "patient_details":
+			hasState = hasState || value[0] == '{'
+		case "events":
+			hasState = hasState || value[0] == '['
+		}
+	}
+	return hasID && hasUser && hasTeam && hasState
+}
+
+// bareOrder decodes the event as an order.
+func (p *parser) bareOrder() Payload {
+	order := &LabOrder{}
+	switch err := p.document.Read(p.event, &order.Order, budget(p.event.Len())); {
+	case err != nil:
+		return p.unknown(errTooLarge)
+	case order.ID == uuid.Nil:
+		return p.unknown(errNoObjectID)
+	}
+	return order
+}
+
+// holdsNothing reports whether an event of wearable data has none. A field that this package does
+// not know may hold some.
+func (p *parser) holdsNothing() bool {
+	data := p.data.Of(p.Data)
+	switch {
+	case !strings.HasPrefix(string(p.Type), dailyPrefix):
+		return false
+	case len(data) > 0 && data[0] == '{':
+		return areEmpty(data, batchFields, nil)
+	}
+	return (len(data) == 0 || isEmpty(data)) && areEmpty(p.event.Of(p.Data), envelopeFields, data)
+}
+
+// areEmpty reports whether all fields of an object are empty except the known ones, of which data
+// has the value data.
+func areEmpty(object []byte, known jsonread.FieldNames, data []byte) bool {
+	for name, value := range jsonread.Fields(object) {
+		isKnown := known.Index(name) < len(known) && (string(name) != "data" || bytes.Equal(value, data))
+		if !isKnown && !isEmpty(value) {
+			return false
+		}
+	}
+	return true
+}
+
+// isEmpty reports whether a value is null, an object without fields or an array without elements.
+func isEmpty(value []byte) bool {
+	switch value[0] {
+	case '{', '[':
+		return len(bytes.TrimSpace(value[1:len(value)-1])) == 0
+	}
+	return value[0] == 'n'
+}
+
+// nothing returns the data of an event that holds nothing and no object.
+func (p *parser) nothing() Payload {
+	if !p.payloadType.samples || p.data.Len() == 0 {
+		return p.unknown(nil)
+	}
+	p.memory.samples.RawObject = labhealth.RawObject(p.document.Ref(p.data))
+	return &p.memory.samples
 }
 
 // decode decodes the data into a payload.
@@ -294,6 +389,10 @@ func (p *parser) decode(data Payload) Payload {
 		}
 	case *ContinuousQueryChanges:
 		err = v.decode(p.document, p.event, p.data)
+	case wearableSummary:
+		if err = p.read(v); err == nil && v.head().id == uuid.Nil && len(v.Malformed()) == 0 && p.holdsNothing() {
+			return p.unknown(nil)
+		}
 	default:
 		err = p.read(v)
 	}

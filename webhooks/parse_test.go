@@ -73,12 +73,14 @@ func sameData(a, b Payload) bool {
 // is lost.
 func checkPaths(t *testing.T, body []byte) {
 	t.Helper()
+	received := body
+	body = bytes.TrimPrefix(body, []byte("\ufeff"))
 	valid := jsonread.Valid(body) == nil && bytes.HasPrefix(bytes.TrimLeft(body, " \n\t\r"), []byte("{"))
-	e, err := Parse(body)
+	e, err := Parse(received)
 	if (err == nil) != valid {
 		t.Fatalf("valid %v, but Parse says %v", valid, err)
 	}
-	envelope, err2 := ParseEnvelope(body)
+	envelope, err2 := ParseEnvelope(received)
 	if (err == nil) != (err2 == nil) || err != nil && err.Error() != err2.Error() {
 		t.Fatalf("Parse: %v, ParseEnvelope: %v", err, err2)
 	}

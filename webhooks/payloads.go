@@ -172,7 +172,9 @@ type Unknown struct {
 	// Raw is a copy of the received data. It is nil if the event has none.
 	Raw json.RawMessage
 	// Err describes how the data does not match the type, without quoting it. It is nil if the type
-	// has no payload type in this package.
+	// has no payload type in this package, or if an event of wearable data holds nothing: its data
+	// is missing, null or empty, and so is everything in it or beside it that is not an ID or a
+	// source.
 	Err error
 }
 

@@ -29,10 +29,11 @@ func (e *ParseError) Is(target error) bool { return target == ErrPermanent }
 
 // Err returns [ErrUnreadable] if part of the event cannot be decoded: the data does not match the
 // type of the event and is an [*Unknown], a sample has no readable time, a field of the data is
-// malformed (see [labhealth.RawObject]), or a received event has no type. It returns nil for an
-// event whose type has no payload type in this package, because new types are expected.
-// [Latest.Apply] and package sqlstore call Err. A program that applies events itself should return
-// the error after it has applied the rest. For a nil event it returns another error.
+// malformed (see [labhealth.RawObject]), or a received event has no type and is no order. It
+// returns nil for an event whose type has no payload type in this package, because new types are
+// expected, and for an event of wearable data that holds nothing. [Latest.Apply] and package
+// sqlstore call Err. A program that applies events itself should return the error after it has
+// applied the rest. For a nil event it returns another error.
 func (e *Event) Err() error {
 	if e == nil {
 		return errNoEvent

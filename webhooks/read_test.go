@@ -477,7 +477,8 @@ func TestReadOddGroups(t *testing.T) {
 		`{"oura":[{"data":[]}]}`:                 "0 <nil>\n",
 		`{"oura":` + group + `}`:                 "1 <nil>\n",
 		`{"a":"x","oura":[` + group + `],"z":null}`: "1 <nil>\n0 webhooks: some of the data cannot be read\n",
-		`{"oura":[[],{"data":{}}]}`:                 "0 webhooks: some of the data cannot be read\n0 webhooks: the summary has no readable id\n",
+		`{"oura":[[],{"data":{}}]}`:                 "0 <nil>\n0 <nil>\n",
+		`{"oura":[["x"],{"data":{"a":1}}]}`:         "0 webhooks: some of the data cannot be read\n0 webhooks: the summary has no readable id\n",
 	} {
 		client, _ := respond(t, func(string) string { return `{"groups":` + groups + `}` })
 		got := ""

@@ -27,8 +27,7 @@ func (h *Handler) receive(w http.ResponseWriter, r *http.Request, d *delivery) D
 	if r.Method != http.MethodPost {
 		return DeliveryResult{StatusCode: http.StatusMethodNotAllowed, Reason: ReasonMethod}
 	}
-	headers, err := h.verifier.checkHeaders(r.Header, d.receivedAt)
-	if err != nil {
+	if err := h.verifier.checkHeaders(r.Header, d.receivedAt); err != nil {
 		return unverified(err)
 	}
 	ctx, cancel := context.WithDeadline(context.WithoutCancel(r.Context()), d.start.Add(h.timeout))
@@ -41,9 +40,9 @@ func (h *Handler) receive(w http.ResponseWriter, r *http.Request, d *delivery) D
 			d.memory.releaseAll()
 		}
 	}()
-	err = h.readBody(ctx, w, r, d)
+	err := h.readBody(ctx, w, r, d)
 	if err == nil {
-		err = h.verifier.checkSignatures(headers, d.body)
+		d.id, err = h.verifier.verify(d.body, r.Header, d.receivedAt)
 	}
 	if err != nil {
 		return h.notReceived(err)

@@ -25,8 +25,9 @@ type Samples struct {
 	// Provider is an older name of Source, nil in all but old events.
 	// Source: public API reference only.
 	Provider *Source
-	// Data has the samples in the order of the event. A program may add, change and remove samples:
-	// encoding the batch to JSON writes unchanged ones as their raw bytes.
+	// Data has the samples in the order of the event. It is empty if their list is missing, null or
+	// an empty object, and the data holds nothing else. A program may add, change and remove
+	// samples: encoding the batch to JSON writes unchanged ones as their raw bytes.
 	Data []Sample
 
 	labhealth.RawObject

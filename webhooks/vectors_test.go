@@ -1,9 +1,12 @@
 package webhooks_test
 
 import (
+	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"strconv"
 	"strings"
@@ -46,7 +49,7 @@ func TestSignatureVectors(t *testing.T) {
 			t.Errorf("%d vectors with reason %q", counts[reason], reason)
 		}
 	}
-	if len(document.Vectors) < 376 {
+	if len(document.Vectors) < 409 {
 		t.Errorf("only %d vectors", len(document.Vectors))
 	}
 }
@@ -55,16 +58,50 @@ func (v vector) check(t *testing.T) {
 	if v.Valid != (v.Reason == "") || v.Valid != (v.ID != "") {
 		t.Fatal("the vector contradicts itself")
 	}
-	header := http.Header{}
+	// A gateway's adapter may copy the names as it received them.
+	canonical, received := http.Header{}, http.Header{}
 	for _, line := range v.Headers {
-		header.Add(line[0], line[1])
+		canonical.Add(line[0], line[1])
+		received[line[0]] = append(received[line[0]], line[1])
 	}
-	reason, err := v.verify(t, header)
-	if reason != v.Reason {
-		t.Errorf("reason %q, want %q: %v", reason, v.Reason, err)
+	for name, header := range map[string]http.Header{"canonical": canonical, "as received": received} {
+		reason, err := v.verify(t, header)
+		if reason != v.Reason {
+			t.Errorf("%s: reason %q, want %q: %v", name, reason, v.Reason, err)
+		}
+		if reason != "secret" {
+			v.receive(t, name, header)
+		}
+		if id := webhooks.DeliveryID(header); v.Valid && id != v.ID && id != "" {
+			t.Errorf("%s: DeliveryID is %q, want %q or none", name, id, v.ID)
+		}
 	}
-	if id := webhooks.DeliveryID(header); v.Valid && id != v.ID {
-		t.Errorf("ID %q, want %q", id, v.ID)
+}
+
+// receive passes the delivery to a handler, which must identify it by the ID that was signed.
+func (v vector) receive(t *testing.T, name string, header http.Header) {
+	verifier, err := webhooks.NewVerifier(v.Secrets...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	stored := ""
+	h, err := webhooks.NewRawHandler(verifier, func(ctx context.Context, d webhooks.RawDelivery) error {
+		if stored = d.ID; webhooks.DeliveryIDFrom(ctx) != d.ID || !bytes.Equal(d.Body, v.Body) {
+			t.Errorf("%s: DeliveryIDFrom is %q, and the ID %q", name, webhooks.DeliveryIDFrom(ctx), d.ID)
+		}
+		return nil
+	}, webhooks.WithClock(func() time.Time { return timeOf(t, v.Now) }))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := httptest.NewRequest("POST", "/events", bytes.NewReader(v.Body))
+	r.Header = header
+	want := http.StatusUnauthorized
+	if v.Valid {
+		want = http.StatusNoContent
+	}
+	if code := deliver(h, r); code != want || stored != v.ID {
+		t.Errorf("%s: the handler responds with %d and stores %q, want %d and %q", name, code, stored, want, v.ID)
 	}
 }
 

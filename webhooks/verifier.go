@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -16,7 +17,7 @@ import (
 // Errors returned by [Verifier.Verify]. They contain no part of the delivery.
 var (
 	// ErrHeaders is returned if a signature header is missing or malformed, or if there is more
-	// than one ID or timestamp.
+	// than one ID or timestamp with the same prefix.
 	ErrHeaders = errors.New("webhooks: the signature headers are missing or malformed: check whether the service sent it, and what a proxy removes")
 	// ErrTimestamp is returned if the timestamp of the delivery differs from the current time by
 	// more than five minutes.
@@ -29,13 +30,14 @@ const (
 	tolerance     = 5 * time.Minute
 	minSecret     = 24  // bytes, decoded
 	maxID         = 256 // bytes
-	maxSignatures = 16  // signatures checked per delivery
+	maxSignatures = 16  // signatures checked per set of headers
 )
 
 // Verifier checks that the service sent a delivery. It follows the Standard Webhooks scheme: the
 // sender signs the ID of the delivery, the time and the body with a secret that it shares with the
 // receiver. The headers are webhook-id, webhook-timestamp and webhook-signature, or the same names
-// with the prefix svix-. Source: public API reference only.
+// with the prefix svix-, in upper or lower case. A delivery may have both sets, for example behind
+// a relay that signs too: one must be valid on its own. Source: public API reference only.
 //
 // [NewVerifier] returns a Verifier; the zero Verifier rejects every delivery. A Verifier is safe
 // for concurrent use. Printing it does not show the secrets.
@@ -110,11 +112,8 @@ func (v *Verifier) Verify(body []byte, header http.Header) error {
 // VerifyAt is like [Verifier.Verify], but uses now as the current time. Use it for a stored
 // delivery, with the time of its receipt, and in tests.
 func (v *Verifier) VerifyAt(body []byte, header http.Header, now time.Time) error {
-	s, err := v.checkHeaders(header, now)
-	if err != nil {
-		return err
-	}
-	return v.checkSignatures(s, body)
+	_, err := v.verify(body, header, now)
+	return err
 }
 
 // Sign returns the value of the signature header for a delivery: one signature per secret,
@@ -134,71 +133,154 @@ func (v *Verifier) Sign(id string, timestamp time.Time, body []byte) (string, er
 }
 
 // DeliveryID returns the ID of a delivery, which is the same in every attempt to deliver it. It is
-// the ID that [Verifier.Verify] checks, even if the headers contain more than one. It is empty if
-// the ID is missing or malformed.
+// empty if the ID is missing or malformed, or if the headers have two complete sets with different
+// IDs: which of them was signed depends on the body. A [Handler] uses the one that was signed.
 func DeliveryID(header http.Header) string {
-	if s := signatureHeadersOf(header); len(s.ids) == 1 && validID(s.ids[0]) {
+	sets := setsOf(header)
+	return sets.id()
+}
+
+// verify returns the ID of the delivery that was signed.
+func (v *Verifier) verify(body []byte, h http.Header, now time.Time) (id string, err error) {
+	return v.find(h, now, func(s signatureSet) bool {
+		return s.matches(v.sign(s.ids[0], s.timestamps[0], body))
+	})
+}
+
+// checkHeaders checks everything except the signatures, without the body.
+func (v *Verifier) checkHeaders(h http.Header, now time.Time) error {
+	_, err := v.find(h, now, func(signatureSet) bool { return true })
+	return err
+}
+
+// find returns the ID of a complete and current set that isSigned.
+func (v *Verifier) find(h http.Header, now time.Time, isSigned func(signatureSet) bool) (id string, err error) {
+	switch {
+	case v == nil || v.sign == nil && !v.unsigned:
+		return "", ErrSignature
+	case v.unsigned:
+		return DeliveryID(h), nil
+	}
+	sets := setsOf(h)
+	return sets.find(now, isSigned)
+}
+
+// signatureSet has the signature headers with one prefix.
+type signatureSet struct{ ids, timestamps, signatures []string }
+
+// signatureSets are those with the prefix webhook and with the prefix svix. They are never mixed:
+// the ID must be the one that was signed.
+type signatureSets [2]signatureSet
+
+// setsOf finds the sets. Names that are not canonical, as in the map of a gateway, count too.
+func setsOf(h http.Header) (sets signatureSets) {
+	for name, lines := range h {
+		to := sets.linesOf(name)
+		if to == nil {
+			switch len(name) {
+			case len("svix-id"), len("webhook-id"), len("svix-signature"), len("webhook-signature"):
+				to = sets.linesOf(http.CanonicalHeaderKey(name))
+			}
+		}
+		switch {
+		case to == nil:
+		case *to == nil:
+			*to = lines
+		default:
+			*to = slices.Concat(*to, lines)
+		}
+	}
+	return sets
+}
+
+// linesOf returns the lines of a header by its canonical name, nil if it is of no set.
+func (sets *signatureSets) linesOf(name string) *[]string {
+	switch name {
+	case "Webhook-Id":
+		return &sets[0].ids
+	case "Webhook-Timestamp":
+		return &sets[0].timestamps
+	case "Webhook-Signature":
+		return &sets[0].signatures
+	case "Svix-Id":
+		return &sets[1].ids
+	case "Svix-Timestamp":
+		return &sets[1].timestamps
+	case "Svix-Signature":
+		return &sets[1].signatures
+	}
+	return nil
+}
+
+// find returns the ID of a set that isSigned, unless it is not complete or not current. The error
+// is that of the set that passes more of these checks.
+func (sets *signatureSets) find(now time.Time, isSigned func(signatureSet) bool) (id string, err error) {
+	err = ErrHeaders
+	for i := range sets {
+		s := &sets[i]
+		at, isComplete := s.time()
+		age := now.Sub(at)
+		isCurrent := age <= tolerance && age >= -tolerance
+		switch {
+		case isComplete && isCurrent && isSigned(*s):
+			return s.ids[0], nil
+		case isComplete && isCurrent:
+			err = ErrSignature
+		case isComplete && err == ErrHeaders:
+			err = ErrTimestamp
+		}
+	}
+	return "", err
+}
+
+// id returns the ID of the complete sets or, if there are none, of those with an ID. It is empty if
+// there are two IDs.
+func (sets *signatureSets) id() (id string) {
+	complete := false
+	for i := range sets {
+		own := sets[i].id()
+		_, isComplete := sets[i].time()
+		switch {
+		case own == "":
+		case id == "" || isComplete && !complete:
+			id, complete = own, isComplete
+		case own != id && isComplete == complete:
+			return ""
+		}
+	}
+	return id
+}
+
+// id returns the ID of a set, "" if it has none or more than one.
+func (s *signatureSet) id() string {
+	if len(s.ids) == 1 && validID(s.ids[0]) {
 		return s.ids[0]
 	}
 	return ""
 }
 
-// signatureHeaders are the signature headers of one naming scheme.
-type signatureHeaders struct{ ids, timestamps, signatures []string }
-
-// signatureHeadersOf returns the first scheme with all its headers, or the first one with an ID.
-// The schemes are never mixed: the ID must be the one that was signed.
-func signatureHeadersOf(h http.Header) (s signatureHeaders) {
-	for _, scheme := range [...]signatureHeaders{
-		{h["Webhook-Id"], h["Webhook-Timestamp"], h["Webhook-Signature"]},
-		{h["Svix-Id"], h["Svix-Timestamp"], h["Svix-Signature"]},
-	} {
-		if len(scheme.ids) > 0 && len(scheme.timestamps) > 0 && len(scheme.signatures) > 0 {
-			return scheme
-		}
-		if len(s.ids) == 0 {
-			s = scheme
-		}
-	}
-	return s
-}
-
-// checkHeaders checks everything except the signatures, without the body.
-func (v *Verifier) checkHeaders(h http.Header, now time.Time) (signatureHeaders, error) {
-	s := signatureHeadersOf(h)
-	switch {
-	case v == nil || v.sign == nil && !v.unsigned:
-		return s, ErrSignature
-	case v.unsigned:
-		return s, nil
-	case len(s.ids) != 1 || len(s.timestamps) != 1 || len(s.signatures) == 0 || !validID(s.ids[0]):
-		return s, ErrHeaders
+// time returns the timestamp of a set. It reports false for a set that is not complete.
+func (s *signatureSet) time() (time.Time, bool) {
+	if s.id() == "" || len(s.timestamps) != 1 || len(s.signatures) == 0 {
+		return time.Time{}, false
 	}
 	seconds, err := strconv.ParseUint(s.timestamps[0], 10, 40) // to the year 36812
-	if err != nil {
-		return s, ErrHeaders
-	}
-	if age := now.Sub(time.Unix(int64(seconds), 0)); age > tolerance || age < -tolerance {
-		return s, ErrTimestamp
-	}
-	return s, nil
+	return time.Unix(int64(seconds), 0), err == nil
 }
 
-// checkSignatures compares each received signature with each expected one. It compares all of them,
+// matches compares each received signature with each expected one. It compares all of them,
 // whichever matches.
-func (v *Verifier) checkSignatures(s signatureHeaders, body []byte) error {
-	if v.unsigned {
-		return nil
-	}
-	expected := v.sign(s.ids[0], s.timestamps[0], body)
-	match, checked := 0, 0
+func (s *signatureSet) matches(expected []string) bool {
+	// "v1,signature v1,signature". The lines of a header are one list, which proxies join with
+	// commas and gateways split at them: each field after a v1 is a signature. Other versions are
+	// ignored.
+	match, checked, version := 0, 0, ""
 	for _, line := range s.signatures {
-		// "v1,signature v1,signature". A proxy may have joined several headers with commas, so each
-		// field after a v1 is a signature. Other versions are ignored.
-		version := ""
 		for field := range strings.FieldsFuncSeq(line, func(r rune) bool { return r == ' ' || r == '\t' || r == ',' }) {
-			if version == "v1" && checked < maxSignatures {
-				checked++
+			if version == "v1" {
+				if checked++; checked > maxSignatures {
+					return match == 1
+				}
 				for i := range expected {
 					match |= subtle.ConstantTimeCompare([]byte(field), []byte(expected[i]))
 				}
@@ -206,10 +288,7 @@ func (v *Verifier) checkSignatures(s signatureHeaders, body []byte) error {
 			version = field
 		}
 	}
-	if match == 0 {
-		return ErrSignature
-	}
-	return nil
+	return match == 1
 }
 
 func validID(id string) bool {

@@ -137,8 +137,8 @@ func (r *receiver) apply(ctx context.Context, e *webhooks.Event) error {
 			log.Printf("%s: not applied completely: %v", e.Type, err)
 			return err // If a retry cannot succeed, the handler calls deadLetter.
 		}
-		log.Printf("%s: user %s, %s: %d added, %d changed, %d unchanged",
-			e.Type, e.UserID, e.ProviderSlug(), changes.Added, changes.Updated, changes.Same)
+		log.Printf("%s: user %s, %s: %d added, %d changed, %d unchanged, %d replaced by a later one of the batch",
+			e.Type, e.UserID, e.ProviderSlug(), changes.Added, changes.Updated, changes.Same, changes.Repeated)
 	}
 	return e.Err() // not nil if the event was not decoded completely
 }

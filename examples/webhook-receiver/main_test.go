@@ -11,6 +11,22 @@ import (
 	"github.com/labhealth/labhealth-go/webhooks"
 )
 
+// A value that another one of its batch replaces is not stored, and the log says so.
+func TestLogContainsReplacedSamples(t *testing.T) {
+	var out bytes.Buffer
+	log.SetOutput(&out)
+	defer log.SetOutput(os.Stderr)
+	const dose = `{"timestamp":"2025-03-01T12:00:00Z","start":"2025-03-01T12:00:00Z","end":"2025-03-01T12:00:00Z","unit":"unit","type":"rapid_acting","value":%d}`
+	event, err := webhooks.Parse(fmt.Appendf(nil, `{"event_type":"daily.data.insulin_injection.created","user_id":"0b8f3a1e-6d57-4c7e-8f43-2a9d51c0e7b4",`+
+		`"data":{"source":{"provider":"example_pump","type":"insulin_pump"},"data":[`+dose+`,`+dose+`]}}`, 4, 6))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := new(receiver).apply(t.Context(), event); err != nil || !strings.HasSuffix(out.String(), "example_pump: 1 added, 0 changed, 0 unchanged, 1 replaced by a later one of the batch\n") {
+		t.Errorf("%v, %s", err, out.String())
+	}
+}
+
 // The log has the provider of each event, in both formats of a source.
 func TestLogContainsProvider(t *testing.T) {
 	var out bytes.Buffer

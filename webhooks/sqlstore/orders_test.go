@@ -333,3 +333,27 @@ func TestOrdersPrintNothing(t *testing.T) {
 		t.Error(s)
 	}
 }
+
+// An order without an envelope is stored like one in an event.
+func TestOrderWithoutEnvelope(t *testing.T) {
+	const order = `{"id":"c4e1b2a3-9f80-4d76-b5c4-a3928170f6e5","user_id":"0b8f3a1e-6d57-4c7e-8f43-2a9d51c0e7b4",` +
+		`"team_id":"5f2d7c90-13be-4a68-9d0e-7c41b6e8a2f3","updated_at":"2025-03-01T12:00:00Z","sample_id":"S-1",` +
+		`"events":[{"id":1,"created_at":"2025-03-01T12:00:00Z","status":"received.testkit.ordered"}]}`
+	var contents [][]string
+	for _, body := range []string{`{"event_type":"labtest.order.updated","data":` + order + `}`, order, "\ufeff" + order} {
+		d, err := webhooks.RawDelivery{ID: "msg_1", Body: []byte(body), ReceivedAt: noon}.Parse()
+		if err != nil {
+			t.Fatal(err)
+		}
+		content, transitions := applyTo(t, [][]webhooks.Delivery{{d}})
+		if len(content) == 0 || transitions != 1 {
+			t.Errorf("%s: %d transitions, %s", body, transitions, content)
+		}
+		contents = append(contents, content)
+	}
+	for _, content := range contents[1:] {
+		if diff := cmp.Diff(contents[0], content); diff != "" {
+			t.Error(diff)
+		}
+	}
+}

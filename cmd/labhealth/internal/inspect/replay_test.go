@@ -155,6 +155,8 @@ func TestPrevious(t *testing.T) {
 func TestUnknownFields(t *testing.T) {
 	for body, want := range map[string]int{
 		`{}`: 0,
+		// An order without an envelope.
+		`{"id":"00000000-0000-4000-8000-000000000001","user_id":"00000000-0000-4000-8000-000000000002","team_id":"00000000-0000-4000-8000-000000000003","events":[],"new":1}`:             1,
 		`{"event_type":"labtest.order.updated","new":1,"data":{"id":"b1a7c9de-6f52-4a88-8d0e-2f1f5a3c9e01","new":1,"lab_test":{"new":{"deep":1}},"events":[{"id":1,"new":1},{"new":2}]}}`: 5,
 		glucoseBody(testUser, time.Now(), 5): 0,
 		strings.Replace(glucoseBody(testUser, time.Now(), 5), `"source":{`, `"new":1,"source":{"new":1,`, 1):           2,

@@ -26,6 +26,9 @@ var envelopeFields = []string{"event_type", "team_id", "user_id", "client_user_i
 // UnknownFields returns the paths of the fields of an event that its types do not have, such as
 // data.events.1.extra, first those beside the data. It returns at most 1,000.
 func UnknownFields(e *webhooks.Event) (paths []string) {
+	if order, ok := e.Data.(*webhooks.LabOrder); ok && e.Type == "" { // it has no envelope
+		return UnknownFieldsOf(order.Order, e.RawJSON())
+	}
 	var fields map[string]json.RawMessage
 	if json.Unmarshal(e.RawJSON(), &fields) != nil {
 		return nil
