@@ -23,8 +23,9 @@ type CSVOptions struct {
 
 	// DateLayouts are the layouts of dates in the file, for [time.Parse]: "01/02/2006", whose
 	// leading zeros are optional. If it is empty, dates are formatted as 2006-01-02. Layouts that
-	// could read one date as different days are an error, and so are years of two digits. A time of
-	// day in the layout is ignored.
+	// could read one date as different days are an error, and so are years of two digits. With a
+	// layout that has a time of day, a row is invalid unless the time is midnight: a time zone may
+	// have moved its date to another day.
 	DateLayouts []string
 
 	// Defaults is used for fields whose cell is empty or that have no column, such as the billing

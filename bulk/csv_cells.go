@@ -25,6 +25,7 @@ var (
 	errSpreadsheet = errors.New("is an error value of a spreadsheet")
 	errLineBreak   = errors.New("has a line break or another control character: a quote before it may not be closed")
 	errHidden      = errors.New("has an invisible character")
+	errTimeOfDay   = errors.New("has a time of day, so that a time zone may have moved it to another day: want the date, or midnight")
 	errLostZero    = errors.New("has fewer than 5 digits: a spreadsheet has dropped the leading zero")
 )
 
@@ -175,6 +176,8 @@ var (
 func (d dateLayouts) parse(s string) (labhealth.Date, error) {
 	t, ok := d.match(s)
 	switch {
+	case ok && !t.Equal(time.Date(t.Year(), t.Month(), t.Day(), 0, 0, 0, 0, t.Location())):
+		return labhealth.Date{}, errTimeOfDay
 	case ok && t.Year() < 1800:
 		return labhealth.Date{}, errors.New("is a date before the year 1800")
 	case ok:
