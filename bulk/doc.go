@@ -71,7 +71,9 @@
 // record is reported as applied or changed.
 //
 // Sample IDs that differ only in case, or in leading or trailing spaces, are treated as equal,
-// because a service may change either.
+// because a service may change either. It may normalize Unicode too, and two IDs that differ only
+// in that look the same. Therefore a sample ID may have no characters beyond ASCII other than
+// letters in composed form (NFC): a combining accent or a full-width digit makes a record invalid.
 //
 // # Damaged journals
 //

@@ -290,6 +290,10 @@ func jsonLines(file *os.File) (io.ReadSeeker, error) {
 	if len(content) > maxJSONFile {
 		return nil, usagef("%s is larger than 256 MiB: use JSON Lines", file.Name())
 	}
+	content = bytes.TrimPrefix(content, []byte("\uFEFF"))
+	if start := bytes.TrimSpace(content); !bytes.HasPrefix(start, []byte("{")) && !bytes.HasPrefix(start, []byte("[")) {
+		return file, nil // package bulk says what it is instead
+	}
 	decoder := json.NewDecoder(bytes.NewReader(content))
 	var lines bytes.Buffer
 	for {
