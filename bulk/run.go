@@ -156,7 +156,7 @@ func (r *run) execute() error {
 	case !r.opts.DryRun:
 		err = r.importRecords()
 	}
-	err = cmp.Or(err, r.commit(), context.Cause(r.ctx))
+	err = cmp.Or(err, r.commit(), r.marker.checkInPlace(), context.Cause(r.ctx))
 	return cmp.Or(err, r.writeRejections(err != nil))
 }
 
