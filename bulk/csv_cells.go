@@ -24,7 +24,7 @@ var (
 	errDecimal     = errors.New("ends in .0: a spreadsheet has treated it as a number")
 	errSpreadsheet = errors.New("is an error value of a spreadsheet")
 	errFormula     = errors.New("is a formula of a spreadsheet, not its value")
-	errQuoted      = errors.New("is in single quotes")
+	errQuoted      = errors.New("starts or ends with a quote")
 	errLineBreak   = errors.New("has a line break or another control character: a quote before it may not be closed")
 	errTimeOfDay   = errors.New("has a time of day, so that a time zone may have moved it to another day: want the date, or midnight")
 	errLostZero    = errors.New("has fewer than 5 digits: a spreadsheet has dropped the leading zero")
@@ -35,8 +35,7 @@ var (
 	textFormula = regexp.MustCompile(`^="((?:[^"]|"")*)"$`)
 	apostrophe  = regexp.MustCompile(`^['‘’]([+-]?\d[^\s'‘’]*|[+-]?\d[\d ().-]*)$`)
 
-	formula     = regexp.MustCompile(`^=["A-Za-z0-9(+-]`)
-	inQuotes    = regexp.MustCompile(`^['‘’][+-]?\d[^'‘’]*['‘’]$`)
+	formula     = regexp.MustCompile(`^=+ *["A-Za-z0-9(+-]`)
 	scientific  = regexp.MustCompile(`^[+-]?(\d([.,]\d+)?[eE]\+\d+|\d[.,]\d+[eE]-?\d+)$`)
 	decimal     = regexp.MustCompile(`^\+?\d{5,}\.0+$`)
 	spreadsheet = regexp.MustCompile(`^(#([\p{Lu}/0]+[!?]|N/A|NV|#+)|Err:5\d\d)$`)
@@ -59,8 +58,6 @@ func clean(cell string) (string, error) {
 	switch {
 	case formula.MatchString(cell):
 		return cell, errFormula
-	case inQuotes.MatchString(cell):
-		return cell, errQuoted
 	case scientific.MatchString(cell):
 		return cell, errScientific
 	case decimal.MatchString(cell):
@@ -84,6 +81,9 @@ func (c field) set(v reflect.Value, cell string, dates dateLayouts) error {
 	if c.name != "access_notes" && strings.ContainsFunc(cell, unicode.IsControl) {
 		return errLineBreak
 	}
+	if isCode(c.name) && strings.Trim(cell, "\"'`´‘’“”") != cell {
+		return errQuoted
+	}
 	if c.kind != list {
 		return setScalar(v, cell, dates)
 	}
@@ -95,6 +95,11 @@ func (c field) set(v reflect.Value, cell string, dates dateLayouts) error {
 		v.Set(reflect.Append(v, e))
 	}
 	return nil
+}
+
+// isCode reports whether no value of a field starts or ends with a quote.
+func isCode(name string) bool {
+	return name == "sample_id" || name == "zip" || name == "phone_number" || name == "npi"
 }
 
 func setScalar(v reflect.Value, s string, dates dateLayouts) (err error) {

@@ -14,6 +14,7 @@ import (
 	"iter"
 	"os"
 	"path/filepath"
+	"runtime"
 	"sync"
 
 	"github.com/labhealth/labhealth-go"
@@ -250,7 +251,7 @@ var errJournalGone = errors.New("bulk: the journal was removed, replaced or trun
 // The caller holds j.mu.
 func (j *File) inPlace() error {
 	f, ok := j.f.(systemFile)
-	if !ok || j.err != nil {
+	if !ok || j.err != nil || runtime.GOOS == "windows" { // which shares the file with nobody
 		return j.err
 	}
 	opened, err := f.Stat()

@@ -20,7 +20,11 @@ func TestCSVTextMarks(t *testing.T) {
 		"'t Hooft": "'t Hooft", "'s-Hertogenbosch": "'s-Hertogenbosch", "O'Brien": "O'Brien", "a=b": "a=b", "'40s Diner": "'40s Diner",
 		"Ada\u00a0Example": "Ada Example", "\u00a0S-1\u3000": "S-1", "A\u202f1": "A 1",
 	} {
-		content := "sample_id,patient_details.last_name,Other\n" + cell + "," + cell + "," + cell + "\nlast,,\n"
+		id, wantID := cell, want
+		if strings.HasPrefix(want, "'") { // which no sample ID does
+			id, wantID = "S-1", "S-1"
+		}
+		content := "sample_id,patient_details.last_name,Other\n" + id + "," + cell + "," + cell + "\nlast,,\n"
 		opts := bulk.CSVOptions{Rename: map[string]string{"Other": "-"}, Row: func(row bulk.Row, body *labhealth.ImportOrderBody) error {
 			body.PatientAddress.City = row.Get("other")
 			return nil
@@ -30,7 +34,7 @@ func TestCSVTextMarks(t *testing.T) {
 			t.Errorf("%s: %q", cell, errs)
 			continue
 		}
-		checkEqual(t, cell, []string{list[0].SampleID, list[0].PatientDetails.LastName, list[0].PatientAddress.City}, []string{want, want, want})
+		checkEqual(t, cell, []string{list[0].SampleID, list[0].PatientDetails.LastName, list[0].PatientAddress.City}, []string{wantID, want, want})
 	}
 }
 
@@ -39,7 +43,7 @@ func TestCSVSpreadsheetCells(t *testing.T) {
 	const formula, science, errorValue = "is a formula of a spreadsheet, not its value", "is in scientific notation: a spreadsheet has dropped its digits", "is an error value of a spreadsheet"
 	for cell, want := range map[string]string{
 		"=A1&B1": formula, `="a`: formula, `"=T(""02139"")"`: formula, "=+1": formula, "=1+1": formula, `="a"&"b"`: formula,
-		"'02139'": "is in single quotes", "'12 B'": "is in single quotes",
+		`"==""02139"""`: formula, `"= ""02139"""`: formula,
 		"1.23E+11": science, `"1,23e+11"`: science, "1.23456789E11": science, "-1.5E+10": science, "1.2E-05": science, "'1.23E+11": science,
 		"#N/A": errorValue, "#SPILL!": errorValue, "#WERT!": errorValue, "#NV": errorValue, "Err:502": errorValue, "#####": errorValue,
 	} {
@@ -53,6 +57,14 @@ func TestCSVSpreadsheetCells(t *testing.T) {
 	for _, cell := range []string{"1E5", "12E3", "E+10", "S=1", "#12", "#A", "1.5E", "2E-4"} {
 		if list, err := problems("sample_id,lab_account_id\n"+cell+",\n", bulk.CSVOptions{}); list != nil || err != nil {
 			t.Errorf("%s: %q %v", cell, list, err)
+		}
+	}
+	for _, cell := range []string{"'02139'", "''02139", "' 02139", `"""02139"""`, "`02139", "\u201c02139\u201d", "02139'"} {
+		for _, column := range []string{"sample_id", "physician.npi", "patient_details.phone_number", "patient_address.zip"} {
+			list, err := problems(column+",lab_account_id\n"+cell+",\n", bulk.CSVOptions{})
+			if err != nil || !slices.Equal(list, []string{"2 " + column + ": starts or ends with a quote"}) {
+				t.Errorf("%s in %s: %q %v", cell, column, list, err)
+			}
 		}
 	}
 	if list, err := problems("sample_id,patient_address.zip\nS-1,2139.0\n", bulk.CSVOptions{}); err != nil || len(list) != 1 || !strings.Contains(list[0], "fewer than 5 digits") {
