@@ -75,11 +75,11 @@ func (d Date) MarshalJSON() ([]byte, error) {
 	return []byte(`"` + d.String() + `"`), nil
 }
 
-// UnmarshalJSON decodes a JSON string like [ParseDate], but a date-time must be midnight: JavaScript
-// makes 23:00 of the day before of a midnight east of UTC. So the requests of this package are
-// decoded; its responses read every date-time as the date that is written. Null leaves d unchanged.
-// The error is a *[json.UnmarshalTypeError], which names the field up to Go 1.26.
-func (d *Date) UnmarshalJSON(b []byte) error {
+// UnmarshalJSON decodes a JSON string like [ParseDate], but a date-time must be midnight, because
+// JavaScript writes a midnight east of UTC as 23:00 of the day before. This applies to the requests
+// of this package; its responses read a date-time as the date that is written. Null leaves d
+// unchanged. The error is a *[json.UnmarshalTypeError], in which Go up to 1.26 names the field.
+func (d *Date) UnmarshalJSON(b []byte) (err error) {
 	if string(b) == "null" {
 		return nil
 	}

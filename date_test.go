@@ -118,8 +118,8 @@ func TestDateString(t *testing.T) {
 	}
 }
 
-// A time of day other than midnight is what a time zone makes of a date: 10 December, midnight, east
-// of UTC. It is invalid in a request, and the date as written in a response.
+// A time of day other than midnight is what a time zone makes of a date, such as 10 December,
+// midnight, east of UTC. It is invalid in a request, and the date as written in a response.
 func TestDateOfRequest(t *testing.T) {
 	for text, want := range map[string]Date{
 		"1985-12-10":                    {1985, 12, 10},

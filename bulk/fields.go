@@ -68,8 +68,8 @@ func fieldsOf(t reflect.Type) *fields {
 	return all
 }
 
-// appendFieldProblems appends a problem for each field of a JSON object that t does not have, and for
-// each date with a time of day, which is not malformed in a response.
+// appendFieldProblems appends a problem for each field of a JSON object that t does not have, and
+// for each date with a time of day, which is not malformed in a response.
 func appendFieldProblems(problems []Problem, document []byte, t reflect.Type, path string) []Problem {
 	known := fieldsOf(t).byName
 	for name, value := range jsonread.Fields(document) {

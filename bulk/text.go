@@ -80,8 +80,8 @@ func hidden(id string) error {
 }
 
 // hasForms reports whether Unicode normalization may change a character, or join it with others.
-// Neither this package nor the standard library normalizes, and whether the service does is unknown.
-// Of what is left, ASCII and letters, no two sequences differ in normalization only.
+// Neither this package nor the standard library normalizes, and whether the service does is
+// unknown. Of what is left, ASCII and letters, no two sequences differ in normalization only.
 func hasForms(r rune) bool {
 	return r > unicode.MaxASCII && (!unicode.IsLetter(r) || unicode.In(r, unicode.Lm, compatibility))
 }

@@ -14,8 +14,8 @@ var (
 	comparers = map[reflect.Type]func([]byte, place) match{}
 )
 
-// Text registers how the JSON string of a type is parsed in place of its UnmarshalJSON. It is called
-// from variable declarations, before anything is decoded.
+// Text registers how the JSON string of a type is parsed in place of its UnmarshalJSON. It is
+// called from variable declarations, before anything is decoded.
 func Text[T comparable](parse func([]byte) (T, error)) struct{} {
 	want := wantOf(reflect.TypeFor[T]())
 	parsers[reflect.TypeFor[T]()] = func(d *decoder, to place) {
