@@ -91,7 +91,7 @@ func (d *Date) UnmarshalJSON(b []byte) (err error) {
 	if err != nil {
 		return dateTypeError("what is not a date (want YYYY-MM-DD and a day that exists)")
 	}
-	if t, _ := jsonread.ParseTime([]byte(text)); t != time.Date(date.Year, date.Month, date.Day, 0, 0, 0, 0, t.Location()) {
+	if t, _ := jsonread.ParseTime([]byte(text)); !t.Equal(time.Date(date.Year, date.Month, date.Day, 0, 0, 0, 0, t.Location())) {
 		return dateTypeError("a date with a time of day, which a time zone may have moved to another day (want YYYY-MM-DD),")
 	}
 	*d = date
