@@ -77,7 +77,7 @@ func parseFlags(args []string, stderr io.Writer) (*config, error) {
 	flags.Float64Var(&c.opts.Rate, "rate", 0, "maximum number of requests per second, 0 for no limit")
 	flags.DurationVar(&c.opts.Settle, "settle", 2*time.Minute, "how long an import with an unknown outcome may still take effect")
 	flags.BoolVar(&c.opts.RetryRejected, "retry-rejected", false, "resend records that the service rejected before")
-	flags.IntVar(&c.opts.RejectionLimit, "rejection-limit", 10, "stop if the first records, or so many in a row, are all rejected alike; negative for no limit")
+	flags.IntVar(&c.opts.RejectionLimit, "rejection-limit", 10, "stop after so many records if all are rejected with the same status; negative for no limit")
 	flags.BoolVar(&c.opts.TrustJournal, "trust-journal", false, "resume without reading the list of orders first")
 	flags.BoolVar(&c.opts.ListByUser, "list-by-user", false, "look up lost orders by user; the deployment must honor user_id in GET /orders")
 	c.csv.add(flags)
