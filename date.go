@@ -1,11 +1,11 @@
 package labhealth
 
 import (
-	"bytes"
 	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"reflect"
 	"time"
 
 	"github.com/labhealth/labhealth-go/internal/jsonread"
@@ -24,7 +24,7 @@ var errDate = errors.New("labhealth: not a date: want YYYY-MM-DD and a day that 
 
 // ParseDate parses a date in the form "2006-01-02". It also accepts a date-time, because some
 // deployments send a date of birth as midnight: the result is the date as written, regardless of
-// the offset. The error does not quote s.
+// the offset. The error does not quote s. See [Date.UnmarshalJSON] for dates of requests.
 func ParseDate(s string) (Date, error) {
 	return parseDate([]byte(s))
 }
@@ -75,22 +75,29 @@ func (d Date) MarshalJSON() ([]byte, error) {
 	return []byte(`"` + d.String() + `"`), nil
 }
 
-// UnmarshalJSON decodes a JSON string like [ParseDate]. Null leaves d unchanged.
+// UnmarshalJSON decodes a JSON string like [ParseDate], but a date-time must be midnight, because
+// JavaScript writes a midnight east of UTC as 23:00 of the day before. This applies to the requests
+// of this package; its responses read a date-time as the date that is written. Null leaves d
+// unchanged. The error is a *[json.UnmarshalTypeError], in which Go up to 1.26 names the field.
 func (d *Date) UnmarshalJSON(b []byte) (err error) {
 	if string(b) == "null" {
 		return nil
 	}
-	if len(b) < 2 || b[0] != '"' {
-		return errDate
+	var text string
+	if len(b) == 0 || b[0] != '"' || json.Unmarshal(b, &text) != nil {
+		return dateTypeError("what is not a date (want YYYY-MM-DD)")
 	}
-	if bytes.IndexByte(b, '\\') >= 0 {
-		var text string
-		if json.Unmarshal(b, &text) != nil {
-			return errDate
-		}
-		*d, err = ParseDate(text)
-		return err
+	date, err := ParseDate(text)
+	if err != nil {
+		return dateTypeError("what is not a date (want YYYY-MM-DD and a day that exists)")
 	}
-	*d, err = ParseDate(string(b[1 : len(b)-1]))
-	return err
+	if t, _ := jsonread.ParseTime([]byte(text)); !t.Equal(time.Date(date.Year, date.Month, date.Day, 0, 0, 0, 0, t.Location())) {
+		return dateTypeError("a date with a time of day, which a time zone may have moved to another day (want YYYY-MM-DD),")
+	}
+	*d = date
+	return nil
+}
+
+func dateTypeError(what string) error {
+	return &json.UnmarshalTypeError{Value: what, Type: reflect.TypeFor[Date]()}
 }

@@ -117,3 +117,70 @@ func TestDateString(t *testing.T) {
 		t.Errorf("got %v", got)
 	}
 }
+
+// A time of day other than midnight is what a time zone makes of a date, such as 10 December,
+// midnight, east of UTC. It is invalid in a request, and the date as written in a response.
+func TestDateOfRequest(t *testing.T) {
+	for text, want := range map[string]Date{
+		"1985-12-10":                    {1985, 12, 10},
+		"1985-12-10T00:00:00":           {1985, 12, 10},
+		"1985-12-10T00:00:00.000Z":      {1985, 12, 10},
+		"1985-12-10T00:00:00+02:00":     {1985, 12, 10},
+		"1985-12-10 00:00:00.000-11:30": {1985, 12, 10},
+		"1985-12-09T23:00:00.000Z":      {},
+		"1985-12-09T23:00:00Z":          {},
+		"1985-12-09T18:30:00+00:00":     {},
+		"1985-12-09T00:00:00.001Z":      {},
+		"1985-12-09 00:00:01":           {},
+		"1985-12-09T00:01:00":           {},
+		"1985-12-09T24:00:00Z":          {},
+	} {
+		for name, decode := range map[string]func([]byte) (Date, error){
+			"patient_details.dob": func(b []byte) (Date, error) {
+				var body ImportOrderBody
+				err := json.Unmarshal([]byte(`{"sample_id":"S","patient_details":{"first_name":"A","dob":`+string(b)+`}}`), &body)
+				return body.PatientDetails.DOB, err
+			},
+			"activate_by": func(b []byte) (Date, error) {
+				body := CreateOrderBody{ActivateBy: new(Date)}
+				err := json.Unmarshal([]byte(`{"activate_by":`+string(b)+`}`), &body)
+				return *body.ActivateBy, err
+			},
+			"fallback_birth_date": func(b []byte) (Date, error) {
+				var body UpdateUserBody
+				err := json.Unmarshal([]byte(`{"fallback_birth_date":`+string(b)+`}`), &body)
+				date, _ := body.FallbackBirthDate.Get()
+				return date, err
+			},
+			"ingestion_start": func(b []byte) (Date, error) {
+				body := CreateUserBody{IngestionStart: new(Date)}
+				err := json.Unmarshal([]byte(`{"ingestion_start":`+string(b)+`}`), &body)
+				return *body.IngestionStart, err
+			},
+			"dob": func(b []byte) (Date, error) {
+				var body UpdateUserInfoBody
+				err := json.Unmarshal([]byte(`{"dob":`+string(b)+`}`), &body)
+				return body.DOB, err
+			},
+		} {
+			for _, quoted := range []string{`"` + text + `"`, `"` + strings.ReplaceAll(text, "-", `\u002d`) + `"`} {
+				got, err := decode([]byte(quoted))
+				if got != want || (err == nil) != (want != Date{}) {
+					t.Errorf("%s %s: %v, %v", name, quoted, got, err)
+				}
+				// Package json of Go 1.27 adds no field to the errors of UnmarshalJSON.
+				isNamed := err != nil && (strings.Contains(err.Error(), "."+name+" of type") || strings.HasSuffix(err.Error(), "Go value of type labhealth.Date"))
+				if err != nil && (!isNamed || strings.Contains(err.Error(), "1985") || !strings.Contains(err.Error(), "want YYYY-MM-DD")) {
+					t.Errorf("%s: the error does not name the field, or quotes the date: %v", name, err)
+				}
+			}
+		}
+		var order Order
+		if err := json.Unmarshal([]byte(`{"patient_details":{"dob":"`+text+`"}}`), &order); err != nil {
+			t.Fatal(err)
+		}
+		if order.PatientDetails.DOB.Day < 9 && text != "1985-12-09T24:00:00Z" {
+			t.Errorf("%s in a response: %v", text, order.PatientDetails.DOB)
+		}
+	}
+}

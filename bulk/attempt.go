@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
+	"slices"
 	"time"
 
 	"github.com/google/uuid"
@@ -67,7 +69,7 @@ func (r *run) stepOf(j job, err error) Step {
 		switch {
 		case errors.Is(err, labhealth.ErrRateLimited), errors.Is(err, labhealth.ErrCredentialsDropped):
 			return ""
-		case isFatal(err):
+		case !isRejection(err):
 			return StepPostponed
 		}
 		r.mu.Lock()
@@ -99,12 +101,37 @@ func (r *run) isOther(j job, o *labhealth.Order) bool {
 	return ok
 }
 
-// isFatal reports whether every record would get this error.
-func isFatal(err error) bool {
+// isRejection reports whether the service itself rejected a request because of its content. Any
+// other 4xx is about the key, the team, the path or the size of requests, or was sent by a proxy,
+// and shows nothing about the record.
+func isRejection(err error) bool {
+	var api *labhealth.APIError
+	return errors.As(err, &api) && api.FromService() && slices.Contains([]int{
+		http.StatusBadRequest, http.StatusNotFound, http.StatusConflict, http.StatusUnprocessableEntity,
+	}, api.StatusCode)
+}
+
+// isRedirect reports whether err is a redirect, which every request would get.
+func isRedirect(err error) bool {
 	var redirect *labhealth.RedirectError
 	var api *labhealth.APIError
-	return errors.Is(err, labhealth.ErrUnauthorized) || errors.Is(err, labhealth.ErrForbidden) || errors.As(err, &redirect) ||
-		errors.As(err, &api) && api.StatusCode/100 == 3
+	return errors.As(err, &redirect) || errors.As(err, &api) && api.StatusCode/100 == 3
+}
+
+// stopError is the error of a run that ends because a response is not about its record.
+func (j *job) stopError(err error) error {
+	var api *labhealth.APIError
+	isRefusal := errors.Is(err, labhealth.ErrUnauthorized) || errors.Is(err, labhealth.ErrForbidden)
+	if isRedirect(err) || isRefusal && errors.As(err, &api) && api.FromService() {
+		return err // it says what to change
+	}
+	where := fmt.Sprintf("line %d", j.line)
+	if j.line == 0 {
+		where = fmt.Sprintf("record %d", j.record)
+	}
+	return fmt.Errorf("bulk: the response to %s is not a rejection of the record by the service: check the proxies, gateways and firewalls on the way, "+
+		"the base URL, and whether the team may import orders; the record is not recorded as rejected, and the next run sends it again; "+
+		"if only this record gets such a response, change or remove it: %w", where, err)
 }
 
 // recordAttempt completes the entry of an attempt and records it.
@@ -129,48 +156,33 @@ func (r *run) recordAttempt(j job, e Entry, resp *labhealth.PostOrderResponse, e
 	if e.Step != StepUnknown {
 		r.importPacer.succeeded()
 	}
-	if isFatal(err) {
-		r.stop(err)
+	if e.Step == StepPostponed || isRedirect(err) {
+		r.stop(j.stopError(err))
 	}
-	r.recordOrHold(e, err)
+	r.recordOutcome(e, err)
 }
 
-// recordOrHold records an attempt, or defers it: until the service has shown that it processes
-// records, a rejection may have another cause. A rejection is committed at once: if the process is
-// killed, no list shows it, and the next run would wait for an order.
-func (r *run) recordOrHold(e Entry, err error) {
-	rejected := e.StatusCode != 0 && (e.Step == StepRejected || e.Step == StepDisputed)
-	if rejected {
+// recordOutcome records an attempt with what it shows about the rejections before it. A rejection
+// is committed at once: if the process is killed, no list shows it, and the next run would wait for
+// an order.
+func (r *run) recordOutcome(e Entry, err error) {
+	isRejected := e.StatusCode != 0 && (e.Step == StepRejected || e.Step == StepDisputed)
+	if isRejected {
 		defer r.commit() // an error stops the run
 	}
-	var released []Entry
 	r.mu.Lock()
+	defer r.mu.Unlock()
+	record := []Entry{e}
 	switch {
-	case r.proven:
-	case e.Step == StepApplied, rejected && (len(e.Fields) > 0 || len(r.held) > 0 && r.held[0].StatusCode != e.StatusCode):
-		released, r.held, r.proven = r.held, nil, true
-	case rejected:
-		r.held, r.lastRejection = append(r.held, e), err
-		if len(r.held) == r.opts.RejectionLimit {
-			r.stop(allRejected(r.held, err))
+	case isRejected:
+		var stop error
+		if record, stop = r.streak.add(e, err); stop != nil {
+			r.stop(stop)
 		}
-		if e.Step == StepRejected {
-			e.Step = StepPostponed // until it is released
-			r.applyEntry(e)
-		}
-		r.mu.Unlock()
-		return
+	case e.Step == StepApplied:
+		record = append(r.streak.end(), e)
 	}
-	r.mu.Unlock()
-	for _, h := range released {
-		r.addEntry(h)
+	for _, e := range record {
+		r.applyEntry(e)
 	}
-	r.addEntry(e)
-}
-
-// allRejected is the error of a run whose records were all rejected.
-func allRejected(held []Entry, last error) error {
-	return fmt.Errorf("bulk: every record so far (%d) was rejected with status %d and no field errors, and none is recorded as rejected: "+
-		"check the base URL and whether the team may import orders; if the orders may exist already, start the run again with the same journal and Options.Reconcile; "+
-		"if each record is wrong, see Options.RejectionLimit: %w", len(held), held[0].StatusCode, last)
 }

@@ -6,6 +6,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"reflect"
 	"time"
 
 	"github.com/labhealth/labhealth-go"
@@ -55,10 +56,7 @@ func (r *run) checkRecord(body *labhealth.ImportOrderBody, err error, line *Reje
 
 // problemsOfBody returns the problems of a record that can be encoded.
 func problemsOfBody(body *labhealth.ImportOrderBody) []Problem {
-	problems := problemsOf(body.Validate())
-	if err := hidden(body.SampleID); err != nil {
-		problems = append(problems, Problem{Path: "body.sample_id", Reason: err.Error()})
-	}
+	problems := appendTextProblems(problemsOf(body.Validate()), reflect.ValueOf(body).Elem(), "body")
 	tomorrow := labhealth.DateOf(time.Now().AddDate(0, 0, 1)) // it may have begun elsewhere
 	if body.PatientDetails.DOB.Compare(tomorrow) > 0 {
 		problems = append(problems, Problem{Path: "body.patient_details.dob", Reason: "is in the future"})

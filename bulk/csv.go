@@ -23,8 +23,9 @@ type CSVOptions struct {
 
 	// DateLayouts are the layouts of dates in the file, for [time.Parse]: "01/02/2006", whose
 	// leading zeros are optional. If it is empty, dates are formatted as 2006-01-02. Layouts that
-	// could read one date as different days are an error, and so are years of two digits. A time of
-	// day in the layout is ignored.
+	// could read one date as different days are an error, and so are years of two digits. With a
+	// layout that has a time of day, a row is invalid unless the time is midnight: a time zone may
+	// have moved its date to another day.
 	DateLayouts []string
 
 	// Defaults is used for fields whose cell is empty or that have no column, such as the billing
@@ -68,18 +69,18 @@ type rowState struct {
 	problems []Problem // of cells that it has read
 }
 
-// Get returns the cell of a column without spaces around it. It can read all columns, also those
-// renamed to "-". Case and spaces of the name do not matter. If the cell cannot be what was
-// entered, the record is invalid, whatever the row function returns. A run stops with an error if
-// its file does not have exactly one column with the name.
+// Get returns the cell of a column as [CSV] reads it, without spaces around it. It can read all
+// columns, also those renamed to "-". Case and spaces of the name do not matter. If the cell cannot
+// be what was entered, the record is invalid, whatever the row function returns. A run stops with
+// an error if its file does not have exactly one column with the name.
 func (r Row) Get(name string) string {
 	i, ok := r.header.byName[foldName(name)]
 	if !ok || i < 0 {
 		r.state.missing = cmp.Or(r.state.missing, name)
 		return ""
 	}
-	cell := strings.TrimSpace(r.cells[i])
-	if err := damaged(cell); err != nil {
+	cell, err := clean(r.cells[i])
+	if err != nil {
 		r.state.problems = append(r.state.problems, Problem{Reason: err.Error(), Column: r.header.columns[i].header})
 	}
 	return cell
@@ -123,16 +124,18 @@ func (r Row) Has(name string) bool {
 // A cell has the value of the field in the interface specification, such as "female", "client_bill"
 // or "walk_in_test"; [CSVOptions.Row] can replace others, such as "F". An empty cell omits the
 // field, unless [CSVOptions.Defaults] has it. Cells with several IDs or codes separate them by
-// semicolons. Spaces around a cell are ignored, and so are rows and columns
-// that are empty. A row is invalid if it has more or fewer cells than the header, or a cell that
-// cannot be what was entered: a number in scientific notation, a US ZIP code without its leading
-// zero, an error value of a spreadsheet, text that is not UTF-8, or a line break in a field other
-// than access_notes. Problems have the name of the column.
+// semicolons. Spaces around a cell are ignored, and so are rows and columns that are empty. The
+// marks with which spreadsheets keep digits as text, ="02139" and an apostrophe before them, are
+// removed, and a no-break space is read as a space. A row is invalid if it has more or fewer cells
+// than the header, or a cell that cannot be what was entered: a formula, a number in scientific
+// notation, a US ZIP code without its leading zero, an error value of a spreadsheet, text that is
+// not UTF-8, or a line break in a field other than access_notes. Problems have the name of the
+// column.
 //
 // Rows follow RFC 4180: cells with commas, quotes or line breaks are quoted. A quote that is not
-// closed, or is inside a cell that is not quoted, leaves open where the next row starts. It stops
-// the run with an error that has the line and the column of the cell, before anything is sent. A
-// row longer than 16 MiB without line breaks is an invalid record.
+// closed, or is inside a cell that is not quoted, other than ="02139", leaves open where the next
+// row starts. It stops the run with an error that has the line and the column of the cell, before
+// anything is sent. A row longer than 16 MiB without line breaks is an invalid record.
 //
 // Each iteration starts at the start of r, so iterations must not overlap.
 func CSV(r io.ReadSeeker, opts CSVOptions) Source {
@@ -339,15 +342,17 @@ func (c *csvReader) read(cells []string, body *labhealth.ImportOrderBody) (clien
 		if err := c.swallowed(i, cells[i]); err != nil {
 			return "", err
 		}
-		cell := strings.TrimSpace(cells[i])
-		err := error(nil)
+		cell, err := clean(cells[i])
 		switch {
 		case cell == "":
 		case column.header == "":
-			problems = append(problems, Problem{Reason: "has a value in column " + columnNumber(i) + ", which has no name"})
+			err = errors.New("has a value in column " + columnNumber(i) + ", which has no name")
+		case column.path == "": // CSVOptions.Row may read it
+			err = nil
+		case err != nil:
 		case column.path == userColumn:
-			clientUserID, err = cell, cmp.Or(damaged(cell), hidden(cell))
-		case column.path != "":
+			clientUserID, err = cell, hidden(cell)
+		default:
 			err = column.set(column.of(body), cell, c.dates)
 		}
 		if err != nil {

@@ -23,51 +23,66 @@ var (
 	errScientific  = errors.New("is in scientific notation: a spreadsheet has dropped its digits")
 	errDecimal     = errors.New("ends in .0: a spreadsheet has treated it as a number")
 	errSpreadsheet = errors.New("is an error value of a spreadsheet")
+	errFormula     = errors.New("is a formula of a spreadsheet, not its value")
+	errQuoted      = errors.New("starts or ends with a quote")
 	errLineBreak   = errors.New("has a line break or another control character: a quote before it may not be closed")
-	errHidden      = errors.New("has an invisible character")
+	errTimeOfDay   = errors.New("has a time of day, so that a time zone may have moved it to another day: want the date, or midnight")
 	errLostZero    = errors.New("has fewer than 5 digits: a spreadsheet has dropped the leading zero")
 )
 
 var (
-	scientific  = regexp.MustCompile(`^\d([.,]\d+)?[eE]\+\d+$`)
+	// Spreadsheets keep text with these marks: ="02139" and '02139.
+	textFormula = regexp.MustCompile(`^="((?:[^"]|"")*)"$`)
+	apostrophe  = regexp.MustCompile(`^['‘’]([+-]?\d[^\s'‘’]*|[+-]?\d[\d ().-]*)$`)
+
+	formula     = regexp.MustCompile(`^=+ *["A-Za-z0-9(+-]`)
+	scientific  = regexp.MustCompile(`^[+-]?(\d([.,]\d+)?[eE]\+\d+|\d[.,]\d+[eE]-?\d+)$`)
 	decimal     = regexp.MustCompile(`^\+?\d{5,}\.0+$`)
-	spreadsheet = regexp.MustCompile(`^#(N/A|REF!|VALUE!|NAME\?|DIV/0!|NUM!|NULL!|#+)$`)
-	shortZIP    = regexp.MustCompile(`^\d{3,4}(-\d{4})?$`)
+	spreadsheet = regexp.MustCompile(`^(#([\p{Lu}/0]+[!?]|N/A|NV|#+)|Err:5\d\d)$`)
+	shortZIP    = regexp.MustCompile(`^\d{3,4}(\.0+|-\d{4})?$`)
 )
 
-// damaged returns the reason why a cell cannot be what was once entered.
-func damaged(cell string) error {
+// clean returns a cell as it was entered, without the spaces around it and the marks of
+// spreadsheets. The error is the reason why the cell cannot be what was entered.
+func clean(cell string) (string, error) {
+	if !utf8.ValidString(cell) {
+		return cell, errNotUTF8
+	}
+	cell = strings.TrimSpace(strings.Map(plainSpace, cell))
+	if m := textFormula.FindStringSubmatch(cell); m != nil {
+		cell = strings.TrimSpace(strings.ReplaceAll(m[1], `""`, `"`))
+	}
+	if m := apostrophe.FindStringSubmatch(cell); m != nil {
+		cell = m[1]
+	}
 	switch {
-	case !utf8.ValidString(cell):
-		return errNotUTF8
+	case formula.MatchString(cell):
+		return cell, errFormula
 	case scientific.MatchString(cell):
-		return errScientific
+		return cell, errScientific
 	case decimal.MatchString(cell):
-		return errDecimal
+		return cell, errDecimal
 	case spreadsheet.MatchString(cell):
-		return errSpreadsheet
+		return cell, errSpreadsheet
 	}
-	return nil
+	return cell, nil
 }
 
-// hidden returns the reason why an ID is not what it looks like.
-func hidden(id string) error {
-	switch {
-	case strings.ContainsFunc(id, unicode.IsControl):
-		return errLineBreak
-	case strings.ContainsFunc(id, func(r rune) bool { return unicode.Is(unicode.Cf, r) }):
-		return errHidden
+// plainSpace returns a space for one that looks like it, such as a no-break space.
+func plainSpace(r rune) rune {
+	if unicode.Is(unicode.Zs, r) {
+		return ' '
 	}
-	return nil
+	return r
 }
 
-// set sets the field of body from a cell.
+// set sets the field of body from a clean cell.
 func (c field) set(v reflect.Value, cell string, dates dateLayouts) error {
-	if err := damaged(cell); err != nil {
-		return err
-	}
 	if c.name != "access_notes" && strings.ContainsFunc(cell, unicode.IsControl) {
 		return errLineBreak
+	}
+	if isCode(c.name) && strings.Trim(cell, "\"'`´‘’“”") != cell {
+		return errQuoted
 	}
 	if c.kind != list {
 		return setScalar(v, cell, dates)
@@ -80,6 +95,11 @@ func (c field) set(v reflect.Value, cell string, dates dateLayouts) error {
 		v.Set(reflect.Append(v, e))
 	}
 	return nil
+}
+
+// isCode reports whether no value of a field starts or ends with a quote.
+func isCode(name string) bool {
+	return name == "sample_id" || name == "zip" || name == "phone_number" || name == "npi"
 }
 
 func setScalar(v reflect.Value, s string, dates dateLayouts) (err error) {
@@ -175,6 +195,8 @@ var (
 func (d dateLayouts) parse(s string) (labhealth.Date, error) {
 	t, ok := d.match(s)
 	switch {
+	case ok && !t.Equal(time.Date(t.Year(), t.Month(), t.Day(), 0, 0, 0, 0, t.Location())):
+		return labhealth.Date{}, errTimeOfDay
 	case ok && t.Year() < 1800:
 		return labhealth.Date{}, errors.New("is a date before the year 1800")
 	case ok:

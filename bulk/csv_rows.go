@@ -2,6 +2,7 @@ package bulk
 
 import (
 	"bufio"
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -125,7 +126,7 @@ func (r *rowReader) add(b byte) error {
 	case b == '"' && r.state == atStart:
 		r.state = quoted
 		return nil
-	case b == '"':
+	case b == '"' && !r.isFormula():
 		return r.cellError(errBareQuote)
 	}
 	r.state = unquoted
@@ -159,14 +160,23 @@ func (r *rowReader) store(b byte) error {
 	return nil
 }
 
-// endsInCR reports whether the cell ends in a carriage return.
-func (r *rowReader) endsInCR() bool {
-	from := 0
-	if len(r.ends) > 0 {
-		from = r.ends[len(r.ends)-1]
-	}
-	return len(r.text) > from && r.text[len(r.text)-1] == '\r'
+// isFormula reports whether the cell, at a quote, is text like ="02139". Its quotes need not be
+// doubled, because they do not quote a separator or a line break: it ends at the next one.
+func (r *rowReader) isFormula() bool {
+	cell := bytes.TrimLeft(r.cell(), " ")
+	return string(cell) == "=" || bytes.HasPrefix(cell, []byte(`="`))
 }
+
+// cell returns the text of the current cell.
+func (r *rowReader) cell() []byte {
+	if len(r.ends) == 0 {
+		return r.text
+	}
+	return r.text[r.ends[len(r.ends)-1]:]
+}
+
+// endsInCR reports whether the cell ends in a carriage return.
+func (r *rowReader) endsInCR() bool { return bytes.HasSuffix(r.cell(), []byte("\r")) }
 
 func (r *rowReader) endCell() {
 	if r.size <= maxLine && r.column < maxCells {

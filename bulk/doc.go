@@ -26,15 +26,21 @@
 //	applied           the record is done
 //	429               all workers pause as long as the service asks, then the record is sent again
 //	not sent          the record is sent again, after a pause
-//	other rejection   the record is reported, and not sent again unless it is changed or
+//	rejected          the record is reported, and not sent again unless it is changed or
 //	                  Options.RetryRejected is set
-//	401, 403, 3xx     the run stops, because all records would get the same response
+//	other 4xx, 3xx    the run stops, and the next one sends the record again
 //	unknown           Run looks up the order first; see below
 //
-// A run whose first records are all rejected with one status and without field errors stops with an
-// error, and records none of them as rejected: the base URL may be wrong, or the team may not be
-// allowed to import. See [Options.RejectionLimit], also for a file in which every record is
-// invalid.
+// A rejection is a 400, 404, 409 or 422 for which [labhealth.APIError.FromService] is true. Any
+// other response says nothing about the record: the key or the base URL is wrong, or a proxy,
+// gateway or firewall sent it. The error names the record, in case only that one gets such a
+// response.
+//
+// A run stops too if its first records are all rejected with one status and without field errors,
+// or if several records in a row are rejected for the same field, and records none of them as
+// rejected: the base URL may be wrong, the team may not be allowed to import, or all records have
+// the same invalid value. See [Options.RejectionLimit], also for a file in which every record is
+// invalid by itself.
 //
 // # Unknown outcomes
 //
@@ -65,7 +71,9 @@
 // record is reported as applied or changed.
 //
 // Sample IDs that differ only in case, or in leading or trailing spaces, are treated as equal,
-// because a service may change either.
+// because a service may change either. It may normalize Unicode too, and two IDs that differ only
+// in that look the same. Therefore a sample ID may have no characters beyond ASCII other than
+// letters in composed form (NFC): a combining accent or a full-width digit makes a record invalid.
 //
 // # Damaged journals
 //

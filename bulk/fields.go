@@ -1,6 +1,7 @@
 package bulk
 
 import (
+	"encoding/json"
 	"reflect"
 	"strings"
 	"sync"
@@ -67,18 +68,32 @@ func fieldsOf(t reflect.Type) *fields {
 	return all
 }
 
-// appendUnknownFields appends a problem for each field of a JSON object that t does not have.
-func appendUnknownFields(problems []Problem, document []byte, t reflect.Type, path string) []Problem {
+// appendFieldProblems appends a problem for each field of a JSON object that t does not have, and
+// for each date with a time of day, which is not malformed in a response.
+func appendFieldProblems(problems []Problem, document []byte, t reflect.Type, path string) []Problem {
 	known := fieldsOf(t).byName
 	for name, value := range jsonread.Fields(document) {
 		f, ok := known[string(name)]
-		if !ok {
+		switch {
+		case !ok:
 			problems = append(problems, Problem{Path: path + "." + nameOrMark(string(name)), Reason: "is not a field of the request"})
-		} else if f.kind == object && value[0] == '{' {
-			problems = appendUnknownFields(problems, value, f.elem, path+"."+f.name)
+		case f.kind == object && value[0] == '{':
+			problems = appendFieldProblems(problems, value, f.elem, path+"."+f.name)
+		case f.elem == dateType && hasTimeOfDay(value):
+			problems = append(problems, Problem{Path: path + "." + f.name, Reason: errTimeOfDay.Error()})
 		}
 	}
 	return problems
+}
+
+// hasTimeOfDay reports whether a JSON value is a date with a time of day other than midnight.
+func hasTimeOfDay(value []byte) bool {
+	var text string
+	if json.Unmarshal(value, &text) != nil {
+		return false
+	}
+	_, err := labhealth.ParseDate(text)
+	return err == nil && new(labhealth.Date).UnmarshalJSON(value) != nil
 }
 
 // nameOrMark returns s if it looks like a field name or a code, which cannot be patient data, and a

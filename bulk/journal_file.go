@@ -10,7 +10,11 @@ import (
 	"fmt"
 	"hash/crc32"
 	"io"
+	"io/fs"
 	"iter"
+	"os"
+	"path/filepath"
+	"runtime"
 	"sync"
 
 	"github.com/labhealth/labhealth-go"
@@ -31,10 +35,13 @@ var ErrLocked = errors.New("bulk: the journal is in use by another run")
 // be lines of StepSending, which the next batch syncs. A crash can truncate or damage only the last
 // batch, whose records have not been sent yet, and these lines before and after it. So [OpenFile]
 // drops damaged lines if no more than one batch follows them, and returns an error otherwise.
+//
+// A run fails, and sends nothing more, if the file is removed, replaced or truncated meanwhile.
 type File struct {
 	labhealth.Redacted `json:"-"` // buf holds sample IDs
 
 	f       machine.File
+	path    string // absolute
 	machine machine.Machine
 	mu      *sync.Mutex // guards size, err and buf
 	size    int64
@@ -60,11 +67,15 @@ func init() {
 }
 
 func openFile(m machine.Machine, path string) (*File, error) {
+	absolute, err := filepath.Abs(path)
+	if err != nil {
+		return nil, err
+	}
 	f, existed, unlock, err := m.Open(path)
 	if err != nil {
 		return nil, err
 	}
-	j := &File{f: f, machine: m, mu: new(sync.Mutex), unlock: unlock, existed: existed}
+	j := &File{f: f, path: absolute, machine: m, mu: new(sync.Mutex), unlock: unlock, existed: existed}
 	if err = j.recover(); err == nil {
 		err = m.SyncDir(path) // whoever created the file may not have synced it
 	}
@@ -210,6 +221,9 @@ func (j *File) write(entries []Entry, mark byte) error {
 	if j.err != nil {
 		return j.err
 	}
+	if err := j.inPlace(); err != nil {
+		return err
+	}
 	j.buf.Reset()
 	for _, e := range entries {
 		encoded, err := json.Marshal(e)
@@ -228,6 +242,39 @@ func (j *File) write(entries []Entry, mark byte) error {
 	n, err := j.f.Write(j.buf.Bytes())
 	j.size += int64(n)
 	return j.setErr(err)
+}
+
+var errJournalGone = errors.New("bulk: the journal was removed, replaced or truncated while the run was using it, so that nothing more was sent: " +
+	"put it back, or start the next run with a new journal and Options.Reconcile")
+
+// inPlace returns an error if the next run would not find this file at its path, or not all of it.
+// The caller holds j.mu.
+func (j *File) inPlace() error {
+	f, ok := j.f.(systemFile)
+	if !ok || j.err != nil || runtime.GOOS == "windows" { // which shares the file with nobody
+		return j.err
+	}
+	opened, err := f.Stat()
+	if err != nil {
+		return j.setErr(err)
+	}
+	found, err := os.Stat(j.path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist), err == nil && (!os.SameFile(opened, found) || found.Size() < j.size):
+		j.err = errJournalGone
+		return j.err
+	}
+	return j.setErr(err)
+}
+
+// checkInPlace is inPlace for a caller that does not hold j.mu. A nil File is in place.
+func (j *File) checkInPlace() error {
+	if j == nil {
+		return nil
+	}
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.inPlace()
 }
 
 // keepErr keeps the error of a write or a sync.

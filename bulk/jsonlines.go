@@ -13,8 +13,8 @@ import (
 // JSONLines returns a source that reads one [labhealth.ImportOrderBody] as JSON from each line of r
 // that is not blank. Unlike the decoding of responses it is strict: a value of the wrong type makes
 // its record invalid, and so does a field that is not in the interface specification, which would
-// not be sent. A line longer than 16 MiB is an invalid record. Each iteration starts at the start
-// of r, so iterations must not overlap.
+// not be sent, or a date with a time of day other than midnight. A line longer than 16 MiB is an
+// invalid record. Each iteration starts at the start of r, so iterations must not overlap.
 func JSONLines(r io.ReadSeeker) Source {
 	return func(yield func(Record, error) bool) {
 		lines, err := rewind(r)
@@ -77,7 +77,7 @@ func decodeRecord(document []byte, line int) (body labhealth.ImportOrderBody, _ 
 	for _, m := range w.Malformed() {
 		problems = append(problems, Problem{Path: m.Path, Reason: "is not a valid " + m.Want})
 	}
-	problems = appendUnknownFields(problems, document, bodyType, "body")
+	problems = appendFieldProblems(problems, document, bodyType, "body")
 	if problems != nil {
 		return body, &RecordError{Line: line, SampleID: w.Body.SampleID, Problems: problems}
 	}

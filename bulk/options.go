@@ -45,13 +45,17 @@ type Options struct {
 	// returns an error.
 	Reconcile bool
 
-	// RejectionLimit stops a run whose first records are all rejected with the same status and
-	// without field errors, as with a wrong base URL or a team that may not import. It is the
-	// number of such rejections, 10 if 0. If the source has fewer records, the run also stops if
-	// the status is 404 or 405, unless Target is set and the journal has orders of an earlier run:
-	// the remaining records of an import may all be invalid. None of these records is recorded as
-	// rejected, and the corrected run sends them. An order, another status or field errors show
-	// that the service processes the records, and disable the limit for the rest of the run.
+	// RejectionLimit stops a run after this number of rejections without an order in between, 10 if
+	// 0, that
+	//
+	//   - are the first ones, and have one status and no field errors, as with a wrong base URL or a
+	//     team that may not import. If the source has fewer records, the run also stops if the status
+	//     is 404, unless Target is set and the journal has orders of an earlier run: the remaining
+	//     records of an import may all be invalid. An order, another status or field errors show that
+	//     the service processes the records, and end this part of the limit;
+	//   - all name one field with one type of error, as with a value that every record has.
+	//
+	// None of these records is recorded as rejected, and the corrected run sends them.
 	//
 	// A negative value disables the limit: every rejection is recorded. Use it if the records
 	// themselves are invalid, but not if their orders may already exist, which a service rejects

@@ -74,8 +74,7 @@ func (r *run) readList(params labhealth.ListOrdersParams, l *orderList, more int
 		page, err := r.fetchPage(params)
 		if err != nil {
 			// Some deployments may reject the page after the last one.
-			var api *labhealth.APIError
-			if check.isComplete() && errors.As(err, &api) {
+			if check.isComplete() && isRejection(err) {
 				return r.checkListed(params, l)
 			}
 			return err
@@ -207,7 +206,7 @@ func (r *run) fetchPage(params labhealth.ListOrdersParams) (page *labhealth.Orde
 			return page, nil
 		case r.ctx.Err() != nil:
 			return nil, context.Cause(r.ctx)
-		case isFatal(err):
+		case isRedirect(err):
 			return nil, err
 		case errors.As(err, &api) && api.StatusCode < 500 && api.StatusCode != 408 && api.StatusCode != 429:
 			r.listPacer.succeeded()

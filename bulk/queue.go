@@ -8,7 +8,7 @@ import (
 
 // job is a record whose intent is in the journal.
 type job struct {
-	record int64
+	position
 	body   labhealth.ImportOrderBody
 	header *header // names the columns of problems; nil if there are none
 }

@@ -43,10 +43,12 @@ func TestRejectionOfEveryRecord(t *testing.T) {
 		{"resumed", 404, 300, bulk.Options{}, 100, fmt.Sprintf(allRejected, 10, 404, 404, "Not Found: rejected (the path or an ID does not exist: check the base URL, WithPath, the IDs and the environment; APIError.Message has the service's text)"),
 			bulk.Report{Applied: 100, Before: 100, Pending: 200}, 13},
 		{"wrong path, few records", 404, 3, bulk.Options{}, 0, fmt.Sprintf(allRejected, 3, 404, 404, "Not Found: rejected (the path or an ID does not exist: check the base URL, WithPath, the IDs and the environment; APIError.Message has the service's text)"), bulk.Report{Pending: 3}, 3},
-		{"wrong method, one record", 405, 1, bulk.Options{}, 0, fmt.Sprintf(allRejected, 1, 405, 405, "Method Not Allowed: rejected (the path has no such method: check the base URL and WithPath; APIError.Message has the service's text)"), bulk.Report{Pending: 1}, 1},
 		{"few records", 400, 3, bulk.Options{}, 0, "<nil>", bulk.Report{Rejected: 3}, 3},
 		{"no limit", 404, 300, bulk.Options{RejectionLimit: -1}, 0, "<nil>", bulk.Report{Rejected: 300}, 300},
-		{"field errors", 422, 300, bulk.Options{}, 0, "<nil>", bulk.Report{Rejected: 300}, 300},
+		{"field errors", 422, 300, bulk.Options{}, 0, "bulk: the last 10 rejected records were all rejected for the same field, body.user_id (missing), and none of them is recorded as rejected: " +
+			"correct the field in the source; if each record is wrong by itself, see Options.RejectionLimit: " +
+			"labhealth: POST /v3/order/import: 422 Unprocessable Entity: rejected: body.user_id (missing) (request req-1)", bulk.Report{Pending: 300}, 13},
+		{"field errors, no limit", 422, 300, bulk.Options{RejectionLimit: -1}, 0, "<nil>", bulk.Report{Rejected: 300}, 300},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -60,7 +62,7 @@ func TestRejectionOfEveryRecord(t *testing.T) {
 				}
 				sent := len(s.sent)
 				fault := fmt.Sprint(test.status)
-				if test.name == "field errors" {
+				if strings.HasPrefix(test.name, "field errors") {
 					fault += " fields"
 				}
 				s.onImport = func(int, labhealth.ImportOrderBody) string { return fault }
@@ -158,21 +160,23 @@ func TestCorrectedTarget(t *testing.T) {
 	const wrong, right = "https://api.example.com/v3", "https://api.example.com"
 	tests := []struct {
 		fault string // of each record in the first run
+		limit int    // of rejections in the first run
 		err   string // of the second run
 	}{
-		{"404", "<nil>"},
-		{"401", "<nil>"},
-		{"", `bulk: the journal belongs to an import into "https://api.example.com/v3", not "https://api.example.com"`},
-		{"422 fields", `bulk: the journal belongs to an import into "https://api.example.com/v3", not "https://api.example.com"`},
-		{"500", `bulk: the journal belongs to an import into "https://api.example.com/v3", not "https://api.example.com"`},
+		{"404", 0, "<nil>"},
+		{"401", 0, "<nil>"},
+		{"422 fields", 0, "<nil>"},
+		{"", 0, `bulk: the journal belongs to an import into "https://api.example.com/v3", not "https://api.example.com"`},
+		{"422 fields", -1, `bulk: the journal belongs to an import into "https://api.example.com/v3", not "https://api.example.com"`},
+		{"500", 0, `bulk: the journal belongs to an import into "https://api.example.com/v3", not "https://api.example.com"`},
 	}
 	for _, test := range tests {
-		t.Run(test.fault, func(t *testing.T) {
+		t.Run(fmt.Sprint(test.fault, " ", test.limit), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s, j := &service{}, new(bulk.Memory)
 				s.onImport = func(int, labhealth.ImportOrderBody) string { return test.fault }
 				s.onList = func(int, map[string][]string) string { return "404" }
-				bulk.Run(t.Context(), s.client(t), from(numbered(20)), j, bulk.Options{Target: wrong})
+				bulk.Run(t.Context(), s.client(t), from(numbered(20)), j, bulk.Options{Target: wrong, RejectionLimit: test.limit})
 				s.onImport, s.onList = nil, nil
 				for range 2 {
 					report, err := bulk.Run(t.Context(), s.client(t), from(numbered(20)), j, bulk.Options{Target: right})
@@ -288,7 +292,7 @@ func TestManyRejections(t *testing.T) {
 		var lines bytes.Buffer
 		for _, n := range []int{50, 100} {
 			lines.Reset()
-			if _, err := bulk.Run(t.Context(), s.client(t), withLines(list[100-n:]), j, bulk.Options{Rejections: &lines}); err != nil {
+			if _, err := bulk.Run(t.Context(), s.client(t), withLines(list[100-n:]), j, bulk.Options{Rejections: &lines, RejectionLimit: -1}); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -31,6 +31,7 @@ type run struct {
 	resumed    bool       // the journal existed before this run
 	torn       bool       // the end of the journal was dropped when it was opened
 	number     int64      // of the current record of the source
+	line       int        // where it starts in its file; see [Record]
 	header     *header    // of the current record; nil if it has none
 	checked    bool       // the source was read to its end
 	existing   *orderList // orders listed before a resumed run sends; nil if it did not list them
@@ -42,9 +43,7 @@ type run struct {
 	pending       []Entry   // not yet in the journal
 	disputes      map[sampleKey]Entry
 	conflicts     map[sampleKey][2]position // the first two records of each sample ID with a conflict
-	proven        bool                      // the service has shown that it reads the records
-	held          []Entry                   // rejections held back until then
-	lastRejection error                     // the error of the last one
+	streak        streak                    // of rejections
 	phase         Phase
 	settledAt     time.Time // when PhaseSettling ends
 	settling      int64     // records that it waits for
@@ -80,10 +79,10 @@ type run struct {
 //
 // When ctx ends, Run finishes the imports in progress, which takes up to [Options.Timeout], and
 // returns the error of ctx. It also returns an error if the source or the journal cannot be read or
-// written, if the service rejects the key or fails for longer than [Options.Outage], or if records
-// remain whose outcome is unknown because the list of orders could not be read in full. The report
-// is complete in all these cases; it is nil only if the run could not start. Records that are
-// rejected or invalid are not an error.
+// written, if a response is not about a record, at [Options.RejectionLimit], if the service fails
+// for longer than [Options.Outage], or if records remain whose outcome is unknown because the list
+// of orders could not be read in full. The report is complete in all these cases; it is nil only if
+// the run could not start. Records that are rejected or invalid are not an error.
 //
 // Experimental: the endpoint, POST /v3/order/import, is in closed beta.
 func Run(ctx context.Context, client *labhealth.Client, source Source, journal Journal, opts Options) (*Report, error) {
@@ -132,7 +131,7 @@ func newRun(client *labhealth.Client, source Source, journal Journal, opts Optio
 		index: newIndex(), disputes: map[sampleKey]Entry{}, conflicts: map[sampleKey][2]position{},
 		importPacer: &pacer{outage: opts.Outage, workers: opts.Concurrency},
 		listPacer:   &pacer{outage: opts.Outage},
-		started:     time.Now(), phase: PhaseChecking, proven: opts.RejectionLimit < 0,
+		started:     time.Now(), phase: PhaseChecking, streak: streak{limit: opts.RejectionLimit},
 	}
 	r.lastUnknown = r.started
 	if f, ok := journal.(*File); ok && f != nil {
@@ -157,7 +156,7 @@ func (r *run) execute() error {
 	case !r.opts.DryRun:
 		err = r.importRecords()
 	}
-	err = cmp.Or(err, r.commit(), context.Cause(r.ctx))
+	err = cmp.Or(err, r.commit(), r.marker.checkInPlace(), context.Cause(r.ctx))
 	return cmp.Or(err, r.writeRejections(err != nil))
 }
 

@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/hex"
 	"errors"
-	"net/http"
 	"sync"
 
 	"github.com/labhealth/labhealth-go"
@@ -20,7 +19,7 @@ func (r *run) forEachRecord(f func(body *labhealth.ImportOrderBody, key sampleKe
 	r.number = 0
 	for record, err := range r.source {
 		r.number++
-		r.header = record.header
+		r.line, r.header = record.Line, record.header
 		body := record.Body
 		if r.ctx.Err() != nil {
 			return context.Cause(r.ctx)
@@ -135,7 +134,7 @@ func (r *run) sendSelected(selected selector) error {
 	workers.Wait()
 	r.endLease()
 	sourceDone := err == nil && r.ctx.Err() == nil
-	return cmp.Or(err, r.recordHeld(sourceDone), r.commit(), context.Cause(r.ctx))
+	return cmp.Or(err, r.finishStreak(sourceDone), r.commit(), context.Cause(r.ctx))
 }
 
 // batch collects jobs whose intents are committed together.
@@ -155,7 +154,7 @@ func (b *batch) add(body *labhealth.ImportOrderBody, key sampleKey) error {
 	s.attempts++
 	r.index.set(key, s)
 	r.mu.Unlock()
-	if b.jobs = append(b.jobs, job{r.number, *body, r.header}); len(b.jobs) < b.size {
+	if b.jobs = append(b.jobs, job{position{r.number, r.line}, *body, r.header}); len(b.jobs) < b.size {
 		return nil
 	}
 	return b.flush()
@@ -184,29 +183,15 @@ func (b *batch) flush() error {
 	return nil
 }
 
-// recordHeld records the rejections that are still held back after a pass. They are recorded as
-// rejected if the whole source was sent and the status can be due to a record, otherwise as
-// postponed.
-func (r *run) recordHeld(sourceDone bool) error {
-	r.mu.Lock()
-	held := r.held
-	r.held = nil
-	r.mu.Unlock()
-	if len(held) == 0 {
-		return nil
-	}
-	// A wrong base URL gives these two, which say nothing about a record. It is not wrong if an
-	// earlier run has imported orders into the same target.
+// finishStreak records the rejections that are still held back after a pass.
+func (r *run) finishStreak(sourceDone bool) error {
+	// The base URL is right if an earlier run has imported orders into the same target.
 	rightURL := r.opts.Target != "" && r.appliedBefore > 0
-	wrongURL := !rightURL && (held[0].StatusCode == http.StatusNotFound || held[0].StatusCode == http.StatusMethodNotAllowed)
-	for _, e := range held {
-		if wrongURL || !sourceDone {
-			e.Step = StepPostponed
-		}
-		r.addEntry(e)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	record, err := r.streak.finish(sourceDone, rightURL)
+	for _, e := range record {
+		r.applyEntry(e)
 	}
-	if wrongURL && sourceDone {
-		return allRejected(held, r.lastRejection)
-	}
-	return nil
+	return err
 }

@@ -2,6 +2,7 @@ package bulk
 
 import (
 	"bufio"
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -58,7 +59,7 @@ const maxLine = 16 << 20
 var errLineTooLong = errors.New("longer than 16 MiB")
 
 // rewind returns a reader that starts at the start of r, after a byte order mark. It returns an
-// error for UTF-16, in which each ASCII character has a zero byte.
+// error for a file that is not text in UTF-8.
 func rewind(r io.ReadSeeker) (*bufio.Reader, error) {
 	if v := reflect.ValueOf(r); r == nil || v.Kind() == reflect.Pointer && v.IsNil() {
 		return nil, errors.New("bulk: the source needs a reader that is not nil")
@@ -67,13 +68,45 @@ func rewind(r io.ReadSeeker) (*bufio.Reader, error) {
 		return nil, fmt.Errorf("bulk: the source cannot be read from its start: %w", err)
 	}
 	b := bufio.NewReaderSize(r, 64<<10)
-	if start, err := b.Peek(2); err == nil && (string(start) == "\xFF\xFE" || string(start) == "\xFE\xFF" || (start[0] == 0) != (start[1] == 0)) {
-		return nil, errors.New("bulk: the source is encoded in UTF-16: save it as UTF-8")
-	}
 	if mark, err := b.Peek(3); err == nil && string(mark) == "\uFEFF" {
 		b.Discard(3)
 	}
+	start, _ := b.Peek(512) // an error is that of the next read
+	if format := formatOf(start); format != "" {
+		return nil, errors.New("bulk: the source is " + format)
+	}
 	return b, nil
+}
+
+// formats are the files that people take for CSV files, by their first bytes.
+var formats = []struct{ start, what string }{
+	{"PK\x03\x04", workbook}, {"PK\x05\x06", workbook},
+	{"\xD0\xCF\x11\xE0", "an Excel workbook (.xls), or protected by a password" + saveAsCSV},
+	{"\x1F\x8B", "compressed with gzip: decompress it"},
+	{"%PDF-", "a PDF file" + saveAsCSV},
+	{"{\\rtf", "an RTF file" + saveAsCSV},
+	{"<", "HTML or XML" + saveAsCSV},
+	{"\xFF\xFE", utf16}, {"\xFE\xFF", utf16},
+}
+
+const (
+	saveAsCSV = `: save it as "CSV UTF-8"`
+	workbook  = "an Excel workbook (.xlsx) or another ZIP file, such as .ods or .numbers" + saveAsCSV
+	utf16     = "encoded in UTF-16: save it as UTF-8"
+)
+
+// formatOf returns what a file is that is not text in UTF-8, by its first bytes, and what to do.
+func formatOf(start []byte) string {
+	trimmed := bytes.TrimLeft(start, " \t\r\n")
+	for _, f := range formats {
+		if bytes.HasPrefix(trimmed, []byte(f.start)) {
+			return f.what
+		}
+	}
+	if len(start) > 1 && (start[0] == 0) != (start[1] == 0) { // each ASCII character has a zero byte
+		return utf16
+	}
+	return ""
 }
 
 // readLine returns the next line with its line break. The line is valid until the next call. After

@@ -107,6 +107,36 @@ func TestJSONLines(t *testing.T) {
 	}
 }
 
+// A date with a time of day is invalid, because a time zone may have moved it: 23:00 is what
+// JavaScript makes of midnight, 10 December, east of UTC. Midnight is the date as written.
+func TestDatesWithTimes(t *testing.T) {
+	const reason = "has a time of day, so that a time zone may have moved it to another day: want the date, or midnight"
+	layouts := []string{"2006-01-02T15:04:05Z07:00", "2006-01-02 15:04", "01/02/2006 03:04 PM"}
+	for text, want := range map[string]bool{
+		"1985-12-10T00:00:00.000Z": true, "1985-12-10T00:00:00+02:00": true, "1985-12-10T00:00:00-11:00": true, "1985-12-10 00:00": true,
+		"12/10/1985 12:00 AM":      true,
+		"1985-12-09T23:00:00.000Z": false, "1985-12-09T23:00:00Z": false, "1985-12-10T22:00:00+02:00": false, "1985-12-10T00:00:00.001Z": false,
+		"1985-12-10T00:00:01Z": false, "1985-12-09 18:30": false, "12/09/1985 11:00 PM": false, "12/10/1985 12:00 PM": false,
+	} {
+		for name, source := range map[string]bulk.Source{
+			"CSV":        bulk.CSV(strings.NewReader("sample_id,patient_details.dob\nS-1,"+text+"\n"), bulk.CSVOptions{DateLayouts: layouts}),
+			"JSON lines": bulk.JSONLines(strings.NewReader(`{"sample_id":"S-1","patient_details":{"dob":"` + text + `"}}`)),
+			"escaped":    bulk.JSONLines(strings.NewReader(`{"sample_id":"S-1","patient_details":{"dob":"` + strings.ReplaceAll(text, "-", `\u002d`) + `"}}`)),
+		} {
+			if name != "CSV" && len(text) < 20 {
+				continue // a form that only the layouts know
+			}
+			list, errs := read(t, source)
+			switch {
+			case want && (len(errs) > 0 || list[0].PatientDetails.DOB != labhealth.Date{Year: 1985, Month: 12, Day: 10}):
+				t.Errorf("%s, %s: %v", name, text, errs)
+			case !want && (len(errs) != 1 || !strings.HasSuffix(errs[0], ": body.patient_details.dob "+reason)):
+				t.Errorf("%s, %s: %v", name, text, errs)
+			}
+		}
+	}
+}
+
 // reasonOf returns the reason for which a line is invalid.
 func reasonOf(line string) string {
 	for _, err := range bulk.JSONLines(strings.NewReader(line)) {

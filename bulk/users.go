@@ -6,7 +6,6 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
-	"net/http"
 	"sync"
 	"time"
 
@@ -125,15 +124,14 @@ func (l *userLookup) find(body labhealth.CreateUserBody) (uuid.UUID, error) {
 	}
 	for attempt := 1; ; attempt++ {
 		user, err := l.request(body)
-		var api *labhealth.APIError
 		switch {
 		case err == nil:
 			return user.UserID, nil
-		case l.dryRun && errors.Is(err, labhealth.ErrNotFound):
+		case l.dryRun && errors.Is(err, labhealth.ErrNotFound) && isRejection(err):
 			return placeholderUser(body.ClientUserID), nil
 		case l.ctx.Err() != nil:
 			return uuid.Nil, context.Cause(l.ctx)
-		case errors.As(err, &api) && api.StatusCode == http.StatusUnprocessableEntity:
+		case errors.Is(err, labhealth.ErrValidation) && isRejection(err):
 			return uuid.Nil, &RecordError{Problems: []Problem{{Path: "body.user_id", Reason: "cannot be found: the service finds the client user ID invalid"}}}
 		case attempt == 3 || labhealth.OutcomeOf(err) == labhealth.OutcomeRejected:
 			return uuid.Nil, fmt.Errorf("bulk: a user could not be found or created: %w", err)

@@ -875,11 +875,16 @@ func TestImportJSON(t *testing.T) {
 	var one bytes.Buffer
 	first, second, _ := strings.Cut(string(content), "\n")
 	json.Indent(&one, []byte(first), "", "  ")
+	const workbook = "an Excel workbook (.xlsx) or another ZIP file, such as .ods or .numbers: save it as \"CSV UTF-8\"\n"
 	for name, test := range map[string]struct {
 		content string
 		want    result
 	}{
 		"one.json":    {one.String(), result{0, "1 records: 0 applied, 1 pending\nnothing was sent\n", "checking: 0 records read\n"}},
+		"mark.json":   {"\uFEFF" + one.String(), result{0, "1 records: 0 applied, 1 pending\nnothing was sent\n", "checking: 0 records read\n"}},
+		"book.json":   {"PK\x03\x04", result{2, "0 records: 0 applied; the source was not read to its end\nnothing was sent\n", "checking: 0 records read\nlabhealth: the file cannot be read: the source is " + workbook}},
+		"book.xlsx":   {"PK\x03\x04", result{2, "0 records: 0 applied; the source was not read to its end\nnothing was sent\n", "checking: 0 records read\nlabhealth: the file cannot be read: the source is " + workbook}},
+		"book.csv":    {"PK\x03\x04", result{2, "0 records: 0 applied; the source was not read to its end\nnothing was sent\n", "checking: 0 records read\nlabhealth: the file cannot be read: the source is " + workbook}},
 		"list.json":   {"[" + first + ",\n" + second + "]", result{0, "2 records: 0 applied, 2 pending\nnothing was sent\n", "checking: 0 records read\n"}},
 		"broken.json": {"{\n\"a\":\n}", result{2, "", "labhealth: " + filepath.Join(dir, "broken.json") + " is not JSON: see line 3\n"}},
 	} {

@@ -112,7 +112,7 @@ func (f *importFlags) add(cmd *cobra.Command) {
 	flags.DurationVar(&f.opts.Settle, "settle", 2*time.Minute, "how long a request with an unknown outcome may still take effect")
 	flags.BoolVar(&f.opts.Reconcile, "reconcile", false, "look for existing orders first, because the journal was lost")
 	flags.BoolVar(&f.opts.RetryRejected, "retry-rejected", false, "send records again that the service rejected before")
-	flags.IntVar(&f.opts.RejectionLimit, "rejection-limit", 10, "stop if so many first records are all rejected alike; negative for no limit")
+	flags.IntVar(&f.opts.RejectionLimit, "rejection-limit", 10, "stop if the first records, or so many in a row, are all rejected alike; negative for no limit")
 	flags.BoolVar(&f.opts.TrustJournal, "trust-journal", false, "resume without reading the list of orders first")
 	flags.BoolVar(&f.opts.ListByUser, "list-by-user", false, "look up lost orders by user; the deployment must honor user_id in GET /v3/orders")
 	flags.StringVar(&f.separator, "separator", "", `CSV: character between cells, such as ; or \t (default ,)`)
@@ -290,6 +290,10 @@ func jsonLines(file *os.File) (io.ReadSeeker, error) {
 	}
 	if len(content) > maxJSONFile {
 		return nil, usagef("%s is larger than 256 MiB: use JSON Lines", file.Name())
+	}
+	content = bytes.TrimPrefix(content, []byte("\uFEFF"))
+	if start := bytes.TrimSpace(content); !bytes.HasPrefix(start, []byte("{")) && !bytes.HasPrefix(start, []byte("[")) {
+		return file, nil // package bulk says what it is instead
 	}
 	decoder := json.NewDecoder(bytes.NewReader(content))
 	var lines bytes.Buffer

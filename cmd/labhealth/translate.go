@@ -55,6 +55,7 @@ var commandWords = strings.NewReplacer(
 	"CSVOptions.DateLayouts:", "--date-layout:",
 	"Options.Reconcile reads the list of orders that Options.TrustJournal skips", "--reconcile and --trust-journal cannot be combined",
 	"start the run again with the same journal and Options.Reconcile", "repeat the command with --reconcile",
+	"start the next run with a new journal and Options.Reconcile", "repeat the command with --reconcile",
 	"see Options.RejectionLimit", "see --rejection-limit",
 	"(Options.TrustJournal)", "(--trust-journal skips this)",
 	" (Options.List)", "",

@@ -14,7 +14,7 @@ var (
 	comparers = map[reflect.Type]func([]byte, place) match{}
 )
 
-// Text registers how the JSON string of a type is parsed, as its UnmarshalJSON does it. It is
+// Text registers how the JSON string of a type is parsed in place of its UnmarshalJSON. It is
 // called from variable declarations, before anything is decoded.
 func Text[T comparable](parse func([]byte) (T, error)) struct{} {
 	want := wantOf(reflect.TypeFor[T]())
