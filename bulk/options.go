@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"io"
+	"log/slog"
 	"math"
 	"time"
 
@@ -107,6 +108,10 @@ type Options struct {
 	OnError func(sampleID string, err error)
 	// Progress is called twice a second. It may be nil.
 	Progress func(Progress)
+
+	// Logger is where Run writes a warning when requests fail: at once, and then ever less often. It
+	// holds no patient data. nil means [slog.Default]; slog.New(slog.DiscardHandler) writes nothing.
+	Logger *slog.Logger
 
 	// Now returns the time stored in journal entries, which affects nothing else. It is [time.Now]
 	// if nil.

@@ -4,11 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"sync"
 	"time"
 
 	"github.com/labhealth/labhealth-go"
 	"github.com/labhealth/labhealth-go/internal/jitter"
+	"github.com/labhealth/labhealth-go/internal/warn"
 )
 
 // pacer applies the rate limit and the backoff to the requests of all workers. Imports and lists
@@ -18,7 +20,12 @@ type pacer struct {
 	outage   time.Duration // the longest sequence of failures
 	workers  int
 
+	logger   *slog.Logger
+	warnings warn.Log
+
 	mu           sync.Mutex
+	last         error     // of the latest request; nil if it succeeded
+	worked       bool      // a request succeeded
 	nextAt       time.Time // when the rate allows the next request
 	pausedUntil  time.Time
 	probeUntil   time.Time // after a pause, when a second request may follow the first
@@ -104,7 +111,27 @@ func sleep(ctx context.Context, d time.Duration) error {
 func (p *pacer) succeeded() {
 	p.mu.Lock()
 	p.failingSince, p.probeUntil, p.failures, p.pauses = time.Time{}, time.Time{}, 0, 0
+	p.last, p.worked = nil, true
 	p.mu.Unlock()
+	p.warnings.Resolved(p.logger, requestsFail)
+}
+
+const requestsFail = "bulk: requests fail: the run goes on, and waits if all of them do"
+
+// lastError returns the error of the latest request.
+func (p *pacer) lastError() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.last
+}
+
+// isSetup reports whether a failure does not heal by waiting, if no request has succeeded.
+func isSetup(err error) bool {
+	switch labhealth.FailureOf(err) {
+	case labhealth.FailureUnknownHost, labhealth.FailureCertificate, labhealth.FailureScheme:
+		return true
+	}
+	return false
 }
 
 // failed records a failed request that was sent at start. All workers pause if the service asks for
@@ -115,8 +142,12 @@ func (p *pacer) failed(start time.Time, err error) error {
 	if errors.As(err, &api) {
 		pause = api.RetryAfter
 	}
+	p.warnings.Warn(p.logger, requestsFail, warn.Cause(err))
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	if p.last = err; !p.worked && isSetup(err) {
+		return fmt.Errorf("bulk: no request has reached the service: %w", err)
+	}
 	now := time.Now()
 	if p.failingSince.IsZero() {
 		p.failingSince = now

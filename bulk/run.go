@@ -78,9 +78,10 @@ type run struct {
 // for the guarantees.
 //
 // When ctx ends, Run finishes the imports in progress, which takes up to [Options.Timeout], and
-// returns the error of ctx. It also returns an error if the source or the journal cannot be read or
+// returns the error of ctx, joined with that of the last request if it failed. It also returns an error if the source or the journal cannot be read or
 // written, if a response is not about a record, at [Options.RejectionLimit], if the service fails
-// for longer than [Options.Outage], or if records remain whose outcome is unknown because the list
+// for longer than [Options.Outage], at once if the first requests fail because of an unknown host, a
+// certificate or a wrong scheme, or if records remain whose outcome is unknown because the list
 // of orders could not be read in full. The report is complete in all these cases; it is nil only if
 // the run could not start. Records that are rejected or invalid are not an error.
 //
@@ -129,8 +130,8 @@ func newRun(client *labhealth.Client, source Source, journal Journal, opts Optio
 	r := &run{
 		client: client, source: source, journal: journal, machine: system{}, opts: opts,
 		index: newIndex(), disputes: map[sampleKey]Entry{}, conflicts: map[sampleKey][2]position{},
-		importPacer: &pacer{outage: opts.Outage, workers: opts.Concurrency},
-		listPacer:   &pacer{outage: opts.Outage},
+		importPacer: &pacer{outage: opts.Outage, workers: opts.Concurrency, logger: opts.Logger},
+		listPacer:   &pacer{outage: opts.Outage, logger: opts.Logger},
 		started:     time.Now(), phase: PhaseChecking, streak: streak{limit: opts.RejectionLimit},
 	}
 	r.lastUnknown = r.started
@@ -156,8 +157,19 @@ func (r *run) execute() error {
 	case !r.opts.DryRun:
 		err = r.importRecords()
 	}
-	err = cmp.Or(err, r.commit(), r.marker.checkInPlace(), context.Cause(r.ctx))
+	err = r.withLastError(cmp.Or(err, r.commit(), r.marker.checkInPlace(), context.Cause(r.ctx)))
 	return cmp.Or(err, r.writeRejections(err != nil))
+}
+
+// withLastError adds why requests failed to the error of a context that ended meanwhile.
+func (r *run) withLastError(err error) error {
+	if !errors.Is(err, context.Canceled) && !errors.Is(err, context.DeadlineExceeded) {
+		return err
+	}
+	if last := cmp.Or(r.importPacer.lastError(), r.listPacer.lastError()); last != nil && !errors.Is(err, last) {
+		return fmt.Errorf("%w; the last request failed: %w", err, last)
+	}
+	return err
 }
 
 // importRecords runs the stages that send records.
