@@ -72,7 +72,7 @@ func (a *app) resolve(ctx context.Context) (target, error) {
 		if err != nil {
 			return target{}, err
 		}
-		return target{s.URL, labhealth.SandboxUS, s}, nil
+		return target{s.local(), labhealth.SandboxUS, s}, nil
 	}
 	t := target{url: strings.TrimSuffix(setting(a.baseURL, "LABHEALTH_URL", "LABHEALTH_BASE_URL"), "/")}
 	if environment != "" {

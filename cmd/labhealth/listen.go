@@ -89,7 +89,7 @@ func findSandbox(ctx context.Context, url string) (*sandboxState, error) {
 		return nil, err
 	}
 	for _, s := range running {
-		if url == latestSandbox || s.URL == strings.TrimSuffix(url, "/") {
+		if base := strings.TrimSuffix(url, "/"); url == latestSandbox || base == s.URL || base == s.LocalURL {
 			return &s, nil
 		}
 	}
@@ -264,7 +264,7 @@ const registered = "labhealth listen"
 // process left behind that was killed.
 func (l *listening) register(ctx context.Context, box *sandboxState) (unregister func() error, err error) {
 	transport := &http.Transport{} // without a proxy
-	client, err := labhealth.NewManagementClient(box.OrgID, box.OrgKey, labhealth.WithBaseURL(box.URL),
+	client, err := labhealth.NewManagementClient(box.OrgID, box.OrgKey, labhealth.WithBaseURL(box.local()),
 		labhealth.WithHTTPClient(&http.Client{Transport: transport, Timeout: 10 * time.Second}))
 	if err != nil {
 		return nil, err

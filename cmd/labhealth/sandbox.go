@@ -136,6 +136,8 @@ type sandbox struct {
 	clock     *seedClock
 	addr      net.Addr
 	baseURL   string
+	local     *http.Server // for this machine, if baseURL is not a loopback address
+	localURL  string       // of local, or empty
 	secret    string
 	token     string
 	workout   uuid.UUID
@@ -180,15 +182,44 @@ func startSandbox(ctx context.Context, f sandboxFlags) (*sandbox, error) {
 	}
 	box.addr, box.baseURL = listener.Addr(), baseURL(listener.Addr())
 	box.gate.proof.Store(&box.server.DebugToken)
-	box.client, err = labhealth.NewClient(box.server.APIKey, labhealth.WithBaseURL(box.server.URL),
-		labhealth.WithHTTPClient(&http.Client{Transport: box.server.Direct()}))
+	box.client, err = directClient(box.server)
 	if err == nil {
 		err = box.fill(ctx, running, f)
+	}
+	if err == nil {
+		err = box.serveLocally(ctx)
 	}
 	if err != nil {
 		return nil, errors.Join(err, box.close())
 	}
 	return box, nil
+}
+
+// directClient returns a client that calls the service without a connection. The base URL is not
+// that of the service, which may be an address that a client uses only with https.
+func directClient(server *labhealthtest.Server) (*labhealth.Client, error) {
+	return labhealth.NewClient(server.APIKey, labhealth.WithBaseURL("http://localhost"),
+		labhealth.WithHTTPClient(&http.Client{Transport: server.Direct()}))
+}
+
+// serveLocally serves the same at the loopback interface, if the address is one that only others can
+// use: clients use plain http for no other.
+func (b *sandbox) serveLocally(ctx context.Context) error {
+	if isLoopback(b.baseURL) {
+		return nil
+	}
+	_, port, err := net.SplitHostPort(b.addr.String())
+	if err != nil {
+		return err
+	}
+	listener, err := listenAt(ctx, net.JoinHostPort("localhost", port), false)
+	if err != nil {
+		return fmt.Errorf("programs of this machine need the same port of its loopback interface: %w", err)
+	}
+	b.localURL = baseURL(listener.Addr())
+	b.local = &http.Server{Handler: b.gate.handler, ReadHeaderTimeout: 10 * time.Second}
+	b.tasks.Go(func() { _ = b.local.Serve(listener) }) // ends with close
+	return nil
 }
 
 // fill adds the receivers, the data and the console.
@@ -309,6 +340,9 @@ func (b *sandbox) close() error {
 	if b.inspector != nil {
 		b.inspector.HangUp() // the service does not wait for its receiver
 	}
+	if b.local != nil {
+		b.local.Close()
+	}
 	b.gate.wait()
 	b.server.Close()
 	b.tasks.Wait()
@@ -322,6 +356,7 @@ func (b *sandbox) close() error {
 func (b *sandbox) state() sandboxState {
 	s := sandboxState{
 		URL:           b.baseURL,
+		LocalURL:      b.localURL,
 		APIKey:        b.server.APIKey,
 		TeamID:        b.server.TeamID,
 		OrgID:         b.server.OrgID,
@@ -349,6 +384,7 @@ func (b *sandbox) print(out io.Writer, asJSON bool) error {
 	}
 	lines := [][2]string{
 		{"base URL", s.URL},
+		{"local URL", s.LocalURL},
 		{"team key", s.APIKey},
 		{"team", s.TeamID.String()},
 		{"organisation", s.OrgID.String()},
@@ -365,7 +401,9 @@ func (b *sandbox) print(out io.Writer, asJSON bool) error {
 	}
 	lines = append(lines, [2]string{"try", fmt.Sprintf("curl -H 'x-service-api-key: %s' %s/v2/user/", s.APIKey, s.URL)})
 	for _, line := range lines {
-		fmt.Fprintf(out, "%-15s %s\n", line[0], line[1])
+		if line[1] != "" {
+			fmt.Fprintf(out, "%-15s %s\n", line[0], line[1])
+		}
 	}
 	return nil
 }

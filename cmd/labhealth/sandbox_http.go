@@ -26,6 +26,7 @@ type gate struct {
 	proof   atomic.Pointer[string] // of the service
 	ctx     context.Context        // ends with the sandbox
 	public  bool
+	handler http.Handler // of the service, with this middleware
 	console atomic.Pointer[console.Console]
 	running sync.WaitGroup
 
@@ -34,7 +35,7 @@ type gate struct {
 }
 
 func (g *gate) wrap(service http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	g.handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		c := g.console.Load()
 		switch {
 		case !g.public && isForeignName(r.Host):
@@ -51,6 +52,7 @@ func (g *gate) wrap(service http.Handler) http.Handler {
 			g.serve(c, w, r)
 		}
 	})
+	return g.handler
 }
 
 func (g *gate) enter() bool {

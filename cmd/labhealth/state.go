@@ -24,6 +24,7 @@ import (
 // sandboxState is what other commands learn of a running sandbox, from a file with mode 0600.
 type sandboxState struct {
 	URL           string    `json:"url"`
+	LocalURL      string    `json:"local_url,omitempty"` // for this machine, if URL is not a loopback address
 	APIKey        string    `json:"api_key"`
 	TeamID        uuid.UUID `json:"team_id"`
 	OrgID         uuid.UUID `json:"organisation_id"`
@@ -51,6 +52,9 @@ func stateDir() (string, error) {
 	dir = filepath.Join(dir, "labhealth")
 	return dir, owner.Directory(dir)
 }
+
+// local returns the base URL for programs of this machine.
+func (s sandboxState) local() string { return cmp.Or(s.LocalURL, s.URL) }
 
 // save writes the file of the sandbox and returns a function that removes it.
 func (s sandboxState) save() (remove func(), err error) {
@@ -125,7 +129,7 @@ func (s sandboxState) runs(ctx context.Context) bool {
 	}
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, s.URL+proofPath, nil)
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, s.local()+proofPath, nil)
 	if err != nil {
 		return false
 	}
@@ -163,7 +167,7 @@ With --json, it prints what labhealth sandbox --json prints.`,
 			}
 			s := running[0]
 			fmt.Fprintf(a.out, "export LABHEALTH_URL=%s LABHEALTH_API_KEY=%s LABHEALTH_WEBHOOK_SECRET=%s\n",
-				shellQuote(s.URL), shellQuote(s.APIKey), shellQuote(s.WebhookSecret))
+				shellQuote(s.local()), shellQuote(s.APIKey), shellQuote(s.WebhookSecret))
 			return nil
 		},
 	}
