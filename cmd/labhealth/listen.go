@@ -28,10 +28,10 @@ type storeFlags struct {
 	file       string
 	secretFile string
 	unsigned   bool
-	sandbox    string // "", latestSandbox or a base URL
+	sandbox    string // "", anySandbox or a base URL
 }
 
-const latestSandbox = "latest"
+const anySandbox = "running"
 
 func (f *storeFlags) add(cmd *cobra.Command, sandbox, unsigned string) {
 	flags := cmd.Flags()
@@ -39,7 +39,7 @@ func (f *storeFlags) add(cmd *cobra.Command, sandbox, unsigned string) {
 	flags.StringVar(&f.secretFile, "secret-file", "", "file with the signing secret (default that of "+secretVariable+" or "+secretVariable+"_FILE)")
 	flags.BoolVar(&f.unsigned, "unsigned", false, unsigned)
 	flags.StringVar(&f.sandbox, "sandbox", "", sandbox)
-	flags.Lookup("sandbox").NoOptDefVal = latestSandbox
+	flags.Lookup("sandbox").NoOptDefVal = anySandbox
 	cmd.MarkFlagsMutuallyExclusive("secret-file", "unsigned", "sandbox")
 }
 
@@ -63,8 +63,8 @@ func (f *storeFlags) secrets(ctx context.Context, a *app) (secrets []string, box
 	case f.unsigned:
 		return nil, nil, nil
 	case f.sandbox != "":
-		if box, err = findSandbox(ctx, f.sandbox); err != nil {
-			return nil, nil, err
+		if box, err = chooseSandbox(ctx, strings.TrimPrefix(f.sandbox, anySandbox), "--sandbox=URL"); err != nil {
+			return nil, nil, invalid(err)
 		}
 		return []string{box.WebhookSecret}, box, nil
 	case file != "":
@@ -80,23 +80,6 @@ func (f *storeFlags) secrets(ctx context.Context, a *app) (secrets []string, box
 		return nil, nil, usagef("there is no signing secret: set %s or %[1]s_FILE, or use --secret-file, --sandbox or --unsigned", secretVariable)
 	}
 	return secrets, nil, nil
-}
-
-// findSandbox returns a running sandbox: the latest or that with a base URL.
-func findSandbox(ctx context.Context, url string) (*sandboxState, error) {
-	running, err := runningSandboxes(ctx)
-	if err != nil {
-		return nil, err
-	}
-	for _, s := range running {
-		if base := strings.TrimSuffix(url, "/"); url == latestSandbox || base == s.URL || base == s.LocalURL {
-			return &s, nil
-		}
-	}
-	if url == latestSandbox || len(running) == 0 {
-		return nil, invalid(errNoSandbox)
-	}
-	return nil, usagef("no sandbox of this user is running at %s", url)
 }
 
 // listenFlags are the flags of the command listen.

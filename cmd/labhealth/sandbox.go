@@ -13,6 +13,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -363,6 +364,7 @@ func (b *sandbox) state() sandboxState {
 		OrgKey:        b.server.OrgKey,
 		WebhookSecret: b.secret,
 		Proof:         b.server.DebugToken,
+		PID:           os.Getpid(),
 	}
 	if b.console != nil {
 		s.Console = b.baseURL + "/console/?token=" + b.token
