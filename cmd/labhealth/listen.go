@@ -140,7 +140,7 @@ func (a *app) listen(ctx context.Context, f listenFlags) (err error) {
 	if err != nil {
 		return err
 	}
-	inspector, err := inspect.Open(ctx, inspect.Config{File: file, Secrets: secrets, Forward: f.forward, Keep: f.keep})
+	inspector, err := inspect.Open(ctx, inspect.Config{File: file, Secrets: secrets, Forward: f.forward, Keep: f.keep, Problem: a.problem})
 	if err != nil {
 		listener.Close()
 		return invalid(err)
@@ -227,6 +227,11 @@ func (l *listening) run(ctx context.Context, box *sandboxState) error {
 
 // note prints a line for people.
 func (a *app) note(format string, args ...any) { fmt.Fprintf(a.err, format+"\n", args...) }
+
+// problem prints what fails while a command runs.
+func (a *app) problem(text string) {
+	a.note("%s %s", a.paintErr(yellow, "warning:"), clean(text))
+}
 
 // ServeHTTP serves the console, and receives everything else.
 func (l *listening) ServeHTTP(w http.ResponseWriter, r *http.Request) {

@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"context"
+	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"io"
@@ -10,6 +11,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -199,6 +201,68 @@ func TestListenConsole(t *testing.T) {
 	if info, err := os.Stat(filepath.Dir(file)); err != nil || info.Mode().Perm() != 0o700 {
 		t.Error(info.Mode(), err)
 	}
+}
+
+// What cannot be stored or forwarded is printed once, and at the end with a count.
+func TestPrintsWhatFails(t *testing.T) {
+	t.Setenv(secretVariable, listenSecret)
+	file := filepath.Join(t.TempDir(), "d.db")
+	l := startListen(t, "--file", file)
+	if err := os.Remove(file); err != nil {
+		t.Fatal(err)
+	}
+	for range 57 {
+		if status := post(t, l.Receiver, "", nil, listenSecret, `{"event_type":"x","data":{"name":"Ada Example"}}`); status != 503 {
+			t.Fatal(status)
+		}
+	}
+	warning := "warning: cannot store deliveries: " + file + " was removed or replaced: start labhealth again"
+	if code := l.stop(); code != 0 || strings.Count(l.errors.String(), warning) != 2 || !strings.Contains(l.errors.String(), warning+" (57 times since ") ||
+		strings.Contains(l.errors.String(), "Ada") {
+		t.Errorf("%d, %s", code, l.errors)
+	}
+	b := startBox(t, "--users", "1", "--orders", "1", "--forward", "http://127.0.0.1:1/")
+	orders, err := b.client().Orders.List(t.Context(), listAll())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := b.client().Orders.Cancel(t.Context(), orders.Orders[0].ID); err != nil {
+		t.Fatal(err)
+	}
+	for deadline := time.Now().Add(time.Minute); !strings.Contains(b.errors.String(), "warning: cannot forward deliveries to http://127.0.0.1:1/: connection refused"); {
+		if time.Now().After(deadline) {
+			t.Fatal(b.errors)
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+}
+
+// post sends a signed delivery to a host by its address, and returns the status code.
+func post(t *testing.T, url, host string, header map[string]string, secret, body string) int {
+	t.Helper()
+	verifier, err := webhooks.NewVerifier(secret)
+	if err != nil {
+		t.Fatal(err)
+	}
+	req, err := http.NewRequest(http.MethodPost, url, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	id, now := "msg_"+rand.Text(), time.Now()
+	signature, err := verifier.Sign(id, now, []byte(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, value := range map[string]string{"svix-id": id, "svix-timestamp": strconv.FormatInt(now.Unix(), 10), "svix-signature": signature} {
+		req.Header.Set(name, value)
+	}
+	for name, value := range header {
+		req.Header.Set(name, value)
+	}
+	req.Host = host
+	resp := roundTrip(t, req)
+	resp.Body.Close()
+	return resp.StatusCode
 }
 
 func TestListenInvalid(t *testing.T) {

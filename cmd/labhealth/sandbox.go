@@ -40,10 +40,11 @@ type sandboxFlags struct {
 	public    bool
 	noConsole bool
 	open      bool
+	problem   func(string) // prints what fails
 }
 
 func newSandbox(a *app) *cobra.Command {
-	var f sandboxFlags
+	f := sandboxFlags{problem: a.problem}
 	cmd := &cobra.Command{
 		Use:   "sandbox",
 		Short: "Run the embedded service with a console in the browser",
@@ -226,7 +227,7 @@ func (b *sandbox) serveLocally(ctx context.Context) error {
 // fill adds the receivers, the data and the console.
 func (b *sandbox) fill(ctx, running context.Context, f sandboxFlags) (err error) {
 	if !f.noConsole || f.forward != "" || f.file != "" {
-		b.inspector, err = inspect.Open(ctx, inspect.Config{File: f.file, Secrets: []string{b.secret}, Now: b.clock.Now, Keep: sandboxKeep})
+		b.inspector, err = inspect.Open(ctx, inspect.Config{File: f.file, Secrets: []string{b.secret}, Now: b.clock.Now, Keep: sandboxKeep, Problem: f.problem})
 		if err != nil {
 			return invalid(err)
 		}

@@ -79,6 +79,7 @@ func (i *Inspector) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	connection.SetReadDeadline(time.Now().Add(readLimit))
 	body, err := memory.read(http.MaxBytesReader(w, r.Body, maxBody), r.ContentLength)
 	connection.SetReadDeadline(time.Time{})
+	i.problems.note("receive deliveries", receiveError(err))
 	if errors.Is(err, errBusy) {
 		w.Header().Set("Retry-After", "1")
 		http.Error(w, err.Error(), http.StatusServiceUnavailable)
@@ -99,6 +100,17 @@ func (i *Inspector) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.WriteHeader(status)
 }
 
+// receiveError returns why a body was not received.
+func receiveError(err error) error {
+	if err == nil || errors.Is(err, errBusy) {
+		return err
+	}
+	if tooLarge := (*http.MaxBytesError)(nil); errors.As(err, &tooLarge) {
+		return nil // it is stored as rejected
+	}
+	return fmt.Errorf("a body is incomplete, or took longer than %s", readLimit)
+}
+
 // receive stores a delivery, applies and forwards it, and returns its number and the status code of
 // the response. It returns an error if the delivery could not be stored; it is not forwarded then.
 func (i *Inspector) receive(ctx context.Context, a arrival) (number int64, status int, err error) {
@@ -109,8 +121,9 @@ func (i *Inspector) receive(ctx context.Context, a arrival) (number int64, statu
 		d.StatusCode = 0
 	}
 	d.Took = time.Since(a.start)
-	if err := i.insert(&d); err != nil {
-		return 0, 0, err
+	err = i.insert(&d)
+	if i.warn(ctx, "store deliveries", err); err != nil {
+		return 0, 0, i.explain(err)
 	}
 	i.watchers.wake()
 	if d.pending {
@@ -119,6 +132,7 @@ func (i *Inspector) receive(ctx context.Context, a arrival) (number int64, statu
 	if forwards {
 		forward := i.forward(ctx, i.Forward(), a.header, a.body)
 		d.StatusCode = forward.StatusCode
+		i.warn(ctx, "forward deliveries to "+forward.URL, forward.failure())
 		if d.StatusCode == 0 {
 			d.StatusCode = http.StatusBadGateway
 			if forward.Err == errLoop.Error() {
