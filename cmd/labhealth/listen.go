@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -140,7 +141,10 @@ func (a *app) listen(ctx context.Context, f listenFlags) (err error) {
 	if err != nil {
 		return err
 	}
-	inspector, err := inspect.Open(ctx, inspect.Config{File: file, Secrets: secrets, Forward: f.forward, Keep: f.keep, Problem: a.problem})
+	inspector, err := inspect.Open(ctx, inspect.Config{
+		File: file, Secrets: secrets, Forward: f.forward, Keep: f.keep, Problem: a.problem,
+		Admit: admits(listener.Addr(), f.public, box != nil || slices.Contains(secrets, webhookSecret(1))),
+	})
 	if err != nil {
 		listener.Close()
 		return invalid(err)

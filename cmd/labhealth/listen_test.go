@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -234,6 +235,61 @@ func TestPrintsWhatFails(t *testing.T) {
 			t.Fatal(b.errors)
 		}
 		time.Sleep(5 * time.Millisecond)
+	}
+}
+
+// Websites do not deliver: the secret of the sandbox is public, and a name of theirs can lead to this
+// machine. A secret that is none of the sandbox may be used through a tunnel, under any host.
+func TestListenForeignWebsite(t *testing.T) {
+	setEnvironment(t, nil)
+	b := startBox(t, "--users", "0", "--orders", "0", "--no-console")
+	start := func(args ...string) *listener {
+		return startListen(t, append(args, "--file", filepath.Join(t.TempDir(), "d.db"))...)
+	}
+	byFlag := start("--sandbox")
+	t.Setenv(secretVariable, b.WebhookSecret)
+	byEnvironment := start()
+	public := start("--addr", "0.0.0.0:0", "--public")
+	t.Setenv(secretVariable, listenSecret)
+	secret, unsigned := start(), start("--unsigned")
+	host, address := "tunnel.example.com", publicAddress(t)
+	for name, l := range map[string]*listener{"--sandbox": byFlag, "environment": byEnvironment, "--public": public, "secret": secret, "--unsigned": unsigned} {
+		key := b.WebhookSecret
+		if l == secret {
+			key = listenSecret
+		}
+		port := l.Receiver[strings.LastIndex(l.Receiver, ":"):]
+		own := strings.TrimPrefix(l.Receiver, "http://")
+		foreign, network := 403, 403
+		if l == secret || l == unsigned {
+			foreign, network = 204, 204
+		}
+		if l == public {
+			network = 204
+		}
+		for _, c := range []struct {
+			host, origin string
+			want         int
+		}{
+			{own, "", 204}, {"localhost" + port, "", 204}, {"LOCALHOST.", "", 204}, {"[::1]" + port, "", 204}, {"127.0.0.5", "", 204}, {"app.localhost" + port, "", 204},
+			{host, "", foreign}, {host + port, "", foreign}, {"localhost.attacker.example" + port, "", foreign}, {"127.0.0.1.nip.io" + port, "", foreign},
+			{"attacker" + port, "", foreign}, {"10.1.2.3" + port, "", foreign}, {"printer.local" + port, "", foreign}, {net.JoinHostPort(address, port[1:]), "", network},
+			{own, l.Receiver, 204}, {own, "http://localhost" + port, 204},
+			{own, "http://attacker.example", 403}, {own, "null", 403}, {own, "http://localhost:1", 403}, {own, "https://" + own + ".attacker.example", 403},
+			{host + port, "http://" + host + port, 403}, {own, "chrome-extension://abc", 403},
+		} {
+			header := map[string]string{}
+			if c.origin != "" {
+				header["Origin"] = c.origin
+			}
+			if got := post(t, l.Receiver, c.host, header, key, `{"event_type":"x","data":{}}`); got != c.want {
+				t.Errorf("%s: host %s, origin %q: %d, want %d", name, c.host, c.origin, got, c.want)
+			}
+		}
+		if text := l.errors.String(); !strings.Contains(text, "warning: cannot accept deliveries: a website sent one: the header Origin is not that of this receiver") &&
+			!strings.Contains(text, "warning: cannot accept deliveries: one was sent to another host") {
+			t.Errorf("%s: nothing was printed: %s", name, text)
+		}
 	}
 }
 

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"net"
 	"net/http"
 	"net/netip"
 	"os"
@@ -85,10 +84,7 @@ func (g *gate) wait() {
 // name point to this machine, and read what is served to it. Addresses and names that only the
 // machine or its network has are safe.
 func isForeignName(host string) bool {
-	if name, _, err := net.SplitHostPort(host); err == nil {
-		host = name
-	}
-	host = strings.ToLower(strings.TrimSuffix(strings.Trim(host, "[]"), "."))
+	host = hostName(host)
 	if _, err := netip.ParseAddr(host); err == nil || !strings.Contains(host, ".") {
 		return false
 	}

@@ -23,6 +23,8 @@ type Config struct {
 	File string
 	// Secrets verify deliveries. Without any, every delivery is accepted as unsigned.
 	Secrets []string
+	// Admit, if not nil, returns why a request is not accepted, whatever its signature is.
+	Admit func(*http.Request) error
 	// Forward is the URL of the application, or empty.
 	Forward string
 	// Keep is how long deliveries are stored; 0 means 7 days. KeepAll deletes none.

@@ -49,6 +49,7 @@ const maxInstances = 8
 //
 //	204  stored; there is no application
 //	401  failed verification
+//	403  not accepted: see Config.Admit
 //	405  not a POST
 //	413  more than 10 MiB
 //	502  the application could not be reached or did not respond within 15 s
@@ -73,6 +74,11 @@ func (i *Inspector) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer i.requests.Done()
+	if err := i.admit(r); err != nil {
+		i.problems.note("accept deliveries", err)
+		http.Error(w, err.Error(), http.StatusForbidden)
+		return
+	}
 	memory := reservation{budget: &i.memory}
 	defer memory.free()
 	connection := http.NewResponseController(w)
@@ -98,6 +104,13 @@ func (i *Inspector) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	w.WriteHeader(status)
+}
+
+func (i *Inspector) admit(r *http.Request) error {
+	if i.config.Admit == nil {
+		return nil
+	}
+	return i.config.Admit(r)
 }
 
 // receiveError returns why a body was not received.
