@@ -239,6 +239,7 @@ func (a *app) problem(text string) {
 
 // ServeHTTP serves the console, and receives everything else.
 func (l *listening) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	limitBody(w, r)
 	switch {
 	case !console.IsConsole(r):
 		l.inspector.ServeHTTP(w, r)

@@ -2,13 +2,16 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"net/netip"
 	"os"
 	"strings"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/labhealth/labhealth-go/cmd/labhealth/internal/console"
 )
@@ -35,6 +38,7 @@ type gate struct {
 
 func (g *gate) wrap(service http.Handler) http.Handler {
 	g.handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		limitBody(w, r)
 		c := g.console.Load()
 		switch {
 		case !g.public && isForeignName(r.Host):
@@ -52,6 +56,35 @@ func (g *gate) wrap(service http.Handler) http.Handler {
 		}
 	})
 	return g.handler
+}
+
+// bodyTime is how long a body may take to arrive. Tests change it.
+var bodyTime = 30 * time.Second
+
+// limitBody ends the connection if the body takes too long, also if nothing reads it. A ReadTimeout
+// of the server would end the streams of the console, too.
+func limitBody(w http.ResponseWriter, r *http.Request) {
+	if r.Body == nil || r.Body == http.NoBody {
+		return
+	}
+	control := http.NewResponseController(w)
+	if control.SetReadDeadline(time.Now().Add(bodyTime)) == nil {
+		r.Body = &limitedBody{r.Body, control}
+	}
+}
+
+// limitedBody ends the limit with the body: the response may take longer.
+type limitedBody struct {
+	io.ReadCloser
+	control *http.ResponseController
+}
+
+func (b *limitedBody) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	if errors.Is(err, io.EOF) {
+		_ = b.control.SetReadDeadline(time.Time{}) // as without a limit
+	}
+	return n, err
 }
 
 func (g *gate) enter() bool {

@@ -16,9 +16,8 @@ import (
 )
 
 const (
-	maxBody   = 10 << 20         // bytes of a body
-	maxMemory = 128 << 20        // bytes of all bodies that are being received
-	readLimit = 15 * time.Second // for a body
+	maxBody   = 10 << 20  // bytes of a body
+	maxMemory = 128 << 20 // bytes of all bodies that are being received
 
 	// A stranger who finds the address of a tunnel must not fill the disk.
 	maxRejected      = 1000     // rejected deliveries that are stored; the oldest are deleted
@@ -81,10 +80,7 @@ func (i *Inspector) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	memory := reservation{budget: &i.memory}
 	defer memory.free()
-	connection := http.NewResponseController(w)
-	connection.SetReadDeadline(time.Now().Add(readLimit))
 	body, err := memory.read(http.MaxBytesReader(w, r.Body, maxBody), r.ContentLength)
-	connection.SetReadDeadline(time.Time{})
 	i.problems.note("receive deliveries", receiveError(err))
 	if errors.Is(err, errBusy) {
 		w.Header().Set("Retry-After", "1")
@@ -121,7 +117,7 @@ func receiveError(err error) error {
 	if tooLarge := (*http.MaxBytesError)(nil); errors.As(err, &tooLarge) {
 		return nil // it is stored as rejected
 	}
-	return fmt.Errorf("a body is incomplete, or took longer than %s", readLimit)
+	return errors.New("a body is incomplete, or took too long")
 }
 
 // receive stores a delivery, applies and forwards it, and returns its number and the status code of
