@@ -32,7 +32,17 @@ type problem struct {
 }
 
 func (p *problem) since() string {
+	if p.failed == 1 {
+		return "once, at " + p.first.Format(time.TimeOnly)
+	}
 	return fmt.Sprintf("%d times since %s", p.failed, p.first.Format(time.TimeOnly))
+}
+
+func (p *problem) full() string {
+	if p.failed == 1 {
+		return p.text
+	}
+	return p.text + " (" + p.since() + ")"
 }
 
 // note notes how something ended, such as "store deliveries".
@@ -40,32 +50,31 @@ func (p *problems) note(what string, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	now, one := time.Now(), p.all[what]
-	switch {
-	case err == nil && one == nil:
-		return
-	case one == nil:
-		one = &problem{first: now}
+	if one == nil {
+		if err == nil {
+			return
+		}
+		one = &problem{}
 		if p.all == nil {
 			p.all = map[string]*problem{}
 		}
 		p.all[what] = one
 	}
-	if err != nil {
-		one.text, one.failed = "cannot "+what+": "+err.Error(), one.failed+1
-	}
-	switch due := now.Sub(one.last) >= problemInterval; {
-	case !due:
-		return
-	case err == nil:
+	due := now.Sub(one.last) >= problemInterval
+	switch {
+	case err == nil && (one.reported > 0 || one.failed > 0 && due):
 		p.report("can " + what + " again: it failed " + one.since())
-		delete(p.all, what)
-		return
-	case one.failed == 1:
-		p.report(one.text)
-	default:
-		p.report(one.text + " (" + one.since() + ")")
+		*one = problem{last: now}
+	case err != nil:
+		if one.failed++; one.failed == 1 {
+			one.first = now
+		}
+		one.text = "cannot " + what + ": " + err.Error()
+		if due {
+			p.report(one.full())
+			one.reported, one.last = one.failed, now
+		}
 	}
-	one.reported, one.last = one.failed, now
 }
 
 // close reports what was not counted.
@@ -74,7 +83,7 @@ func (p *problems) close() {
 	defer p.mu.Unlock()
 	for _, one := range p.all {
 		if one.failed > one.reported {
-			p.report(one.text + " (" + one.since() + ")")
+			p.report(one.full())
 		}
 	}
 	p.all = nil

@@ -146,11 +146,14 @@ func TestProblemsAreBounded(t *testing.T) {
 		}
 		r.want(t, "cannot store: it is full", "cannot store: it is full (6001 times since ")
 		p.note("store", nil)
-		r.want(t)
-		time.Sleep(time.Minute)
-		p.note("store", nil)
 		p.note("store", nil)
 		r.want(t, "can store again: it failed 10000 times since ")
+		time.Sleep(time.Hour)
+		p.note("store", nil)
+		r.want(t)
+		p.note("store", failed)
+		p.note("store", nil)
+		r.want(t, "cannot store: it is full", "can store again: it failed once, at ")
 		for range 10_000 {
 			p.note("store", failed)
 			p.note("store", nil)
