@@ -2,14 +2,17 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
+	"net/http"
 	"net/netip"
 	"os"
 	"os/exec"
 	"runtime"
 	"slices"
 	"strconv"
+	"strings"
 )
 
 // listenAt listens at an address. Only with public, other machines can reach it.
@@ -84,6 +87,39 @@ func hosts(addr net.Addr, public bool) []string {
 	}
 	slices.Sort(all)
 	return slices.Compact(all)
+}
+
+// admits returns a function that returns why a delivery is not accepted: websites send none. If the
+// secret is public, they may sign one, and send it by a name of theirs that leads to this machine.
+func admits(addr net.Addr, public, publicSecret bool) func(*http.Request) error {
+	own := hosts(addr, public)
+	return func(r *http.Request) error {
+		isForeign := func(origin string) bool {
+			return !slices.Contains(own, strings.TrimPrefix(strings.ToLower(origin), "http://"))
+		}
+		if slices.ContainsFunc(r.Header.Values("Origin"), isForeign) {
+			return errors.New("a website sent one: the header Origin is not that of this receiver")
+		}
+		if name := hostName(r.Host); publicSecret && !isLocalName(name) &&
+			!slices.ContainsFunc(own, func(host string) bool { return hostName(host) == name }) {
+			return errors.New("one was sent to another host: with the secret of a sandbox, use localhost or 127.0.0.1")
+		}
+		return nil
+	}
+}
+
+// hostName returns the name or the address of a Host header.
+func hostName(host string) string {
+	if name, _, err := net.SplitHostPort(host); err == nil {
+		host = name
+	}
+	return strings.ToLower(strings.TrimSuffix(strings.Trim(host, "[]"), "."))
+}
+
+// isLocalName reports whether a name always leads to this machine.
+func isLocalName(name string) bool {
+	ip, err := netip.ParseAddr(name)
+	return err == nil && ip.Unmap().IsLoopback() || name == "localhost" || strings.HasSuffix(name, ".localhost")
 }
 
 func trimPort(hostPort string) string { return hostPort[:len(hostPort)-len(":80")] }

@@ -597,10 +597,11 @@ func TestImportKilled(t *testing.T) {
 
 func TestMask(t *testing.T) {
 	for _, test := range []struct{ in, want, shown string }{
-		{`{"id":1,"new":{"id":2,"who":"Ada"}}`, `{"id":1,"new":{"id":2,"who":"***"}}`, `{"id":1,"new":{"id":2,"who":"Ada"}}`},
+		{`{"id":1,"new":{"id":2,"who":"Ada"}}`, `{"id":1,"***":{"id":2,"***":"***"}}`, `{"id":1,"new":{"id":2,"who":"Ada"}}`},
 		{`{"value":"sk","results":[{"value":1,"notes":"Ada"}]}`, `{"value":"***","results":[{"value":1,"notes":"***"}]}`, `{"value":"***","results":[{"value":1,"notes":"Ada"}]}`},
 		{`{"url":"https://u:p@x.example/a?b#c"}`, `{"url":"https://***@x.example/a?***#***"}`, `{"url":"https://***@x.example/a?***#***"}`},
 		{`{"sample_information":{"Ada":{}},"icd_codes":null}`, `{"sample_information":"***","icd_codes":null}`, `{"sample_information":{"Ada":{}},"icd_codes":null}`},
+		{`{"a":1,"b":{"c":2,"d":null},"id":3}`, `{"***":"***","***2":{"***":"***","***2":null},"id":3}`, `{"a":1,"b":{"c":2,"d":null},"id":3}`},
 		{`{"team_id":["a<b",12345678901234567890]}`, `{"team_id":["a<b",12345678901234567890]}`, `{"team_id":["a<b",12345678901234567890]}`},
 	} {
 		for show, want := range map[bool]string{false: test.want, true: test.shown} {
@@ -627,7 +628,7 @@ func TestEventsShow(t *testing.T) {
 		"type       daily.data.glucose.created\ndata       webhooks.Samples\nuser       " + user + "\n" +
 		"keys       3 samples of glucose, 2026-11-23 08:00:00Z to 2026-11-23 09:00:00Z; 1 without a readable time\n" +
 		"malformed  data.data.2.timestamp: not a valid date-time\n" +
-		"unknown    extra\nunknown    data.data.*.mood\nunknown    data.source.new\nerror      some of the data cannot be read\n",
+		"unknown    ***\nunknown    data.data.*.***\nunknown    data.source.***\nerror      some of the data cannot be read\n",
 		"labhealth: an event has parts that cannot be read\n"})
 	got = commandWith(t.Context(), t, `{"event_type":"new.type","data":{"a":1}}`+"\n"+`{"event_type":"other"}`+"\n", "events", "show", "-", "--json")
 	wantResult(t, got, result{0, `{"type":"new.type","data":"webhooks.Unknown","malformed":[],"unknown":[]}` + "\n" +

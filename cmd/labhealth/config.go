@@ -72,7 +72,7 @@ func (a *app) resolve(ctx context.Context) (target, error) {
 		if err != nil {
 			return target{}, err
 		}
-		return target{s.URL, labhealth.SandboxUS, s}, nil
+		return target{s.local(), labhealth.SandboxUS, s}, nil
 	}
 	t := target{url: strings.TrimSuffix(setting(a.baseURL, "LABHEALTH_URL", "LABHEALTH_BASE_URL"), "/")}
 	if environment != "" {
@@ -90,15 +90,19 @@ func (a *app) resolve(ctx context.Context) (target, error) {
 	return t, nil
 }
 
+// runningSandbox returns the sandbox of --sandbox: the one that runs or, if there are several, the
+// one of LABHEALTH_URL.
 func (a *app) runningSandbox(ctx context.Context) (*sandboxState, error) {
-	running, err := runningSandboxes(ctx)
-	if err != nil {
-		return nil, err
+	s, err := chooseSandbox(ctx, "", "set LABHEALTH_URL to its URL")
+	if url := os.Getenv("LABHEALTH_URL"); err != nil && url != "" {
+		if chosen, err := chooseSandbox(ctx, url, ""); err == nil {
+			return chosen, nil
+		}
 	}
-	if len(running) == 0 {
+	if errors.Is(err, errNoSandbox) {
 		return nil, usagef("--sandbox: %v", errNoSandbox)
 	}
-	return &running[0], nil
+	return s, err
 }
 
 // isLoopback reports whether a URL is of this machine.

@@ -15,6 +15,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/spf13/cobra"
 
+	"github.com/labhealth/labhealth-go/cmd/labhealth/internal/console"
 	"github.com/labhealth/labhealth-go/cmd/labhealth/internal/inspect"
 	"github.com/labhealth/labhealth-go/webhooks"
 )
@@ -31,7 +32,8 @@ func newEventsShow(a *app) *cobra.Command {
 		Short: "Show what the library reads from the body of a webhook",
 		Long: `Show what the library reads from the body of a webhook: the type, the IDs, the keys of what it stores,
 the fields that are malformed, and the fields that the library does not have. Nothing is sent. - reads
-stdin. Several events can be JSON Lines or a list. Values are not shown.
+stdin. Several events can be JSON Lines or a list. Values are not shown, and the names of fields that
+the library does not have, which may be data, only with --show-patient.
 
 The exit code is 1 if a part of an event cannot be read, and 2 if it is no event.
 With --json, each line is one event: type, team_id, user_id, order_id, keys, malformed, unknown and
@@ -50,7 +52,7 @@ error.`,
 			}
 			code := exitDone
 			for i, event := range events {
-				shown := describeEvent(event)
+				shown := a.describeEvent(event)
 				code = max(code, shown.exitCode())
 				if err := a.printEventJSON(i, shown); err != nil {
 					return err
@@ -159,20 +161,20 @@ func (s *shownEvent) exitCode() int {
 	return exitDone
 }
 
-func describeEvent(body []byte) *shownEvent {
+func (a *app) describeEvent(body []byte) *shownEvent {
 	event, err := webhooks.Parse(body)
 	if err != nil {
 		return &shownEvent{Malformed: []malformedField{}, Unknown: []string{}, Error: errorText(err), broken: true}
 	}
 	shown := &shownEvent{
 		Type: event.Type, Data: dataType(event.Data), TeamID: event.TeamID, UserID: event.UserID,
-		Malformed: []malformedField{}, Unknown: unknownFields(event),
+		Malformed: []malformedField{}, Unknown: a.unknownFields(event),
 	}
 	if order, ok := event.Data.(*webhooks.LabOrder); ok {
 		shown.OrderID, shown.Status = order.ID, string(order.CurrentStatus())
 	}
 	for _, m := range event.Malformed() {
-		shown.Malformed = append(shown.Malformed, malformedField{m.Path, m.Want})
+		shown.Malformed = append(shown.Malformed, malformedField{a.fieldPath(m.Path), m.Want})
 	}
 	keys, err := event.Keys()
 	shown.Keys = describeKeys(keys)
@@ -273,13 +275,21 @@ var listIndex = regexp.MustCompile(`\.\d+\b`)
 
 // unknownFields returns the paths of the fields that the types of the library do not have, each
 // once for all elements of a list, whose indexes are replaced by *.
-func unknownFields(event *webhooks.Event) []string {
+func (a *app) unknownFields(event *webhooks.Event) []string {
 	found := []string{}
 	for _, path := range inspect.UnknownFields(event) {
-		path = listIndex.ReplaceAllString(path, ".*")
+		path = a.fieldPath(listIndex.ReplaceAllString(path, ".*"))
 		if !slices.Contains(found, path) && len(found) < maxUnknown {
 			found = append(found, path)
 		}
 	}
 	return found
+}
+
+// fieldPath returns the path of a field. Names that the library does not have may be data.
+func (a *app) fieldPath(path string) string {
+	if a.showPatient {
+		return path
+	}
+	return console.HideNames(path, hidden)
 }

@@ -150,7 +150,7 @@ func (a *app) report(ctx context.Context, err error) int {
 			out.Outcome, out.Fields = labhealth.OutcomeNotSent.String(), fieldsJSON(invalid.Fields)
 		}
 		b, _ := json.Marshal(map[string]errorJSON{"error": out})
-		fmt.Fprintf(a.err, "%s\n", b)
+		fmt.Fprintf(a.err, "%s\n", escapeJSON(b))
 		return code
 	}
 	fmt.Fprintf(a.err, "%s %s\n", a.paintErr(red, "labhealth:"), message)

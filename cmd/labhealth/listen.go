@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -28,10 +29,10 @@ type storeFlags struct {
 	file       string
 	secretFile string
 	unsigned   bool
-	sandbox    string // "", latestSandbox or a base URL
+	sandbox    string // "", anySandbox or a base URL
 }
 
-const latestSandbox = "latest"
+const anySandbox = "running"
 
 func (f *storeFlags) add(cmd *cobra.Command, sandbox, unsigned string) {
 	flags := cmd.Flags()
@@ -39,7 +40,7 @@ func (f *storeFlags) add(cmd *cobra.Command, sandbox, unsigned string) {
 	flags.StringVar(&f.secretFile, "secret-file", "", "file with the signing secret (default that of "+secretVariable+" or "+secretVariable+"_FILE)")
 	flags.BoolVar(&f.unsigned, "unsigned", false, unsigned)
 	flags.StringVar(&f.sandbox, "sandbox", "", sandbox)
-	flags.Lookup("sandbox").NoOptDefVal = latestSandbox
+	flags.Lookup("sandbox").NoOptDefVal = anySandbox
 	cmd.MarkFlagsMutuallyExclusive("secret-file", "unsigned", "sandbox")
 }
 
@@ -63,8 +64,8 @@ func (f *storeFlags) secrets(ctx context.Context, a *app) (secrets []string, box
 	case f.unsigned:
 		return nil, nil, nil
 	case f.sandbox != "":
-		if box, err = findSandbox(ctx, f.sandbox); err != nil {
-			return nil, nil, err
+		if box, err = chooseSandbox(ctx, strings.TrimPrefix(f.sandbox, anySandbox), "--sandbox=URL"); err != nil {
+			return nil, nil, invalid(err)
 		}
 		return []string{box.WebhookSecret}, box, nil
 	case file != "":
@@ -80,23 +81,6 @@ func (f *storeFlags) secrets(ctx context.Context, a *app) (secrets []string, box
 		return nil, nil, usagef("there is no signing secret: set %s or %[1]s_FILE, or use --secret-file, --sandbox or --unsigned", secretVariable)
 	}
 	return secrets, nil, nil
-}
-
-// findSandbox returns a running sandbox: the latest or that with a base URL.
-func findSandbox(ctx context.Context, url string) (*sandboxState, error) {
-	running, err := runningSandboxes(ctx)
-	if err != nil {
-		return nil, err
-	}
-	for _, s := range running {
-		if url == latestSandbox || s.URL == strings.TrimSuffix(url, "/") {
-			return &s, nil
-		}
-	}
-	if url == latestSandbox || len(running) == 0 {
-		return nil, invalid(errNoSandbox)
-	}
-	return nil, usagef("no sandbox of this user is running at %s", url)
 }
 
 // listenFlags are the flags of the command listen.
@@ -157,7 +141,10 @@ func (a *app) listen(ctx context.Context, f listenFlags) (err error) {
 	if err != nil {
 		return err
 	}
-	inspector, err := inspect.Open(ctx, inspect.Config{File: file, Secrets: secrets, Forward: f.forward, Keep: f.keep})
+	inspector, err := inspect.Open(ctx, inspect.Config{
+		File: file, Secrets: secrets, Forward: f.forward, Keep: f.keep, Problem: a.problem,
+		Admit: admits(listener.Addr(), f.public, box != nil || slices.Contains(secrets, webhookSecret(1))),
+	})
 	if err != nil {
 		listener.Close()
 		return invalid(err)
@@ -245,8 +232,14 @@ func (l *listening) run(ctx context.Context, box *sandboxState) error {
 // note prints a line for people.
 func (a *app) note(format string, args ...any) { fmt.Fprintf(a.err, format+"\n", args...) }
 
+// problem prints what fails while a command runs.
+func (a *app) problem(text string) {
+	a.note("%s %s", a.paintErr(yellow, "warning:"), clean(text))
+}
+
 // ServeHTTP serves the console, and receives everything else.
 func (l *listening) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	limitBody(w, r)
 	switch {
 	case !console.IsConsole(r):
 		l.inspector.ServeHTTP(w, r)
@@ -264,7 +257,7 @@ const registered = "labhealth listen"
 // process left behind that was killed.
 func (l *listening) register(ctx context.Context, box *sandboxState) (unregister func() error, err error) {
 	transport := &http.Transport{} // without a proxy
-	client, err := labhealth.NewManagementClient(box.OrgID, box.OrgKey, labhealth.WithBaseURL(box.URL),
+	client, err := labhealth.NewManagementClient(box.OrgID, box.OrgKey, labhealth.WithBaseURL(box.local()),
 		labhealth.WithHTTPClient(&http.Client{Transport: transport, Timeout: 10 * time.Second}))
 	if err != nil {
 		return nil, err

@@ -3,13 +3,16 @@ package main
 import (
 	"bufio"
 	"context"
+	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -199,6 +202,123 @@ func TestListenConsole(t *testing.T) {
 	if info, err := os.Stat(filepath.Dir(file)); err != nil || info.Mode().Perm() != 0o700 {
 		t.Error(info.Mode(), err)
 	}
+}
+
+// What cannot be stored or forwarded is printed once, and at the end with a count.
+func TestPrintsWhatFails(t *testing.T) {
+	t.Setenv(secretVariable, listenSecret)
+	file := filepath.Join(t.TempDir(), "d.db")
+	l := startListen(t, "--file", file)
+	if err := os.Remove(file); err != nil {
+		t.Fatal(err)
+	}
+	for range 57 {
+		if status := post(t, l.Receiver, "", nil, listenSecret, `{"event_type":"x","data":{"name":"Ada Example"}}`); status != 503 {
+			t.Fatal(status)
+		}
+	}
+	warning := "warning: cannot store deliveries: " + file + " was removed or replaced: start labhealth again"
+	if code := l.stop(); code != 0 || strings.Count(l.errors.String(), warning) != 2 || !strings.Contains(l.errors.String(), warning+" (57 times since ") ||
+		strings.Contains(l.errors.String(), "Ada") {
+		t.Errorf("%d, %s", code, l.errors)
+	}
+	b := startBox(t, "--users", "1", "--orders", "1", "--forward", "http://127.0.0.1:1/")
+	orders, err := b.client().Orders.List(t.Context(), listAll())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := b.client().Orders.Cancel(t.Context(), orders.Orders[0].ID); err != nil {
+		t.Fatal(err)
+	}
+	for deadline := time.Now().Add(time.Minute); !strings.Contains(b.errors.String(), "warning: cannot forward deliveries to http://127.0.0.1:1/: connection refused"); {
+		if time.Now().After(deadline) {
+			t.Fatal(b.errors)
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+}
+
+// Websites do not deliver: the secret of the sandbox is public, and a name of theirs can lead to this
+// machine. A secret that is none of the sandbox may be used through a tunnel, under any host.
+func TestListenForeignWebsite(t *testing.T) {
+	setEnvironment(t, nil)
+	b := startBox(t, "--users", "0", "--orders", "0", "--no-console")
+	start := func(args ...string) *listener {
+		return startListen(t, append(args, "--file", filepath.Join(t.TempDir(), "d.db"))...)
+	}
+	byFlag := start("--sandbox")
+	t.Setenv(secretVariable, b.WebhookSecret)
+	byEnvironment := start()
+	public := start("--addr", "0.0.0.0:0", "--public")
+	t.Setenv(secretVariable, listenSecret)
+	secret, unsigned := start(), start("--unsigned")
+	host, address := "tunnel.example.com", publicAddress(t)
+	for name, l := range map[string]*listener{"--sandbox": byFlag, "environment": byEnvironment, "--public": public, "secret": secret, "--unsigned": unsigned} {
+		key := b.WebhookSecret
+		if l == secret {
+			key = listenSecret
+		}
+		port := l.Receiver[strings.LastIndex(l.Receiver, ":"):]
+		own := strings.TrimPrefix(l.Receiver, "http://")
+		foreign, network := 403, 403
+		if l == secret || l == unsigned {
+			foreign, network = 204, 204
+		}
+		if l == public {
+			network = 204
+		}
+		for _, c := range []struct {
+			host, origin string
+			want         int
+		}{
+			{own, "", 204}, {"localhost" + port, "", 204}, {"LOCALHOST.", "", 204}, {"[::1]" + port, "", 204}, {"127.0.0.5", "", 204}, {"app.localhost" + port, "", 204},
+			{host, "", foreign}, {host + port, "", foreign}, {"localhost.attacker.example" + port, "", foreign}, {"127.0.0.1.nip.io" + port, "", foreign},
+			{"attacker" + port, "", foreign}, {"10.1.2.3" + port, "", foreign}, {"printer.local" + port, "", foreign}, {net.JoinHostPort(address, port[1:]), "", network},
+			{own, l.Receiver, 204}, {own, "http://localhost" + port, 204},
+			{own, "http://attacker.example", 403}, {own, "null", 403}, {own, "http://localhost:1", 403}, {own, "https://" + own + ".attacker.example", 403},
+			{host + port, "http://" + host + port, 403}, {own, "chrome-extension://abc", 403},
+		} {
+			header := map[string]string{}
+			if c.origin != "" {
+				header["Origin"] = c.origin
+			}
+			if got := post(t, l.Receiver, c.host, header, key, `{"event_type":"x","data":{}}`); got != c.want {
+				t.Errorf("%s: host %s, origin %q: %d, want %d", name, c.host, c.origin, got, c.want)
+			}
+		}
+		if text := l.errors.String(); !strings.Contains(text, "warning: cannot accept deliveries: a website sent one: the header Origin is not that of this receiver") &&
+			!strings.Contains(text, "warning: cannot accept deliveries: one was sent to another host") {
+			t.Errorf("%s: nothing was printed: %s", name, text)
+		}
+	}
+}
+
+// post sends a signed delivery to a host by its address, and returns the status code.
+func post(t *testing.T, url, host string, header map[string]string, secret, body string) int {
+	t.Helper()
+	verifier, err := webhooks.NewVerifier(secret)
+	if err != nil {
+		t.Fatal(err)
+	}
+	req, err := http.NewRequest(http.MethodPost, url, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	id, now := "msg_"+rand.Text(), time.Now()
+	signature, err := verifier.Sign(id, now, []byte(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, value := range map[string]string{"svix-id": id, "svix-timestamp": strconv.FormatInt(now.Unix(), 10), "svix-signature": signature} {
+		req.Header.Set(name, value)
+	}
+	for name, value := range header {
+		req.Header.Set(name, value)
+	}
+	req.Host = host
+	resp := roundTrip(t, req)
+	resp.Body.Close()
+	return resp.StatusCode
 }
 
 func TestListenInvalid(t *testing.T) {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 
 	"github.com/labhealth/labhealth-go/cmd/labhealth/internal/console"
@@ -54,8 +55,8 @@ func set(names ...string) map[string]bool {
 
 // mask returns a JSON value without whitespace, whose values are replaced by "***" unless they are
 // known to be neither patient data nor secret. Unknown fields are hidden: a service may put patient
-// data into fields that this program does not have. Objects, lists, null and the order of the
-// fields remain.
+// data into fields that this program does not have. The names of these fields are replaced too: they
+// may be those of people. Objects, lists, null and the order of the fields remain.
 func mask(document []byte, showPatient bool) ([]byte, error) {
 	if len(document) == 0 {
 		return nil, errors.New("it is empty")
@@ -68,7 +69,7 @@ func mask(document []byte, showPatient bool) ([]byte, error) {
 	if _, err := m.decoder.Token(); !errors.Is(err, io.EOF) {
 		return nil, errors.New("there is more than one value")
 	}
-	return m.out.Bytes(), nil
+	return escapeJSON(m.out.Bytes()), nil
 }
 
 type masker struct {
@@ -132,6 +133,7 @@ func (m *masker) opaque() error {
 
 func (m *masker) object(shown, measured bool) error {
 	m.out.WriteByte('{')
+	unknown := 0
 	for first := true; m.decoder.More(); first = false {
 		if !first {
 			m.out.WriteByte(',')
@@ -141,7 +143,7 @@ func (m *masker) object(shown, measured bool) error {
 			return err
 		}
 		name, _ := token.(string)
-		m.write(name)
+		m.write(m.name(name, &unknown))
 		m.out.WriteByte(':')
 		if err := m.value(name, shown, measured); err != nil {
 			return err
@@ -150,6 +152,18 @@ func (m *masker) object(shown, measured bool) error {
 	m.out.WriteByte('}')
 	_, err := m.decoder.Token()
 	return err
+}
+
+// name returns the name that is printed of a field. Those that are hidden have a number, so that the
+// names of an object differ.
+func (m *masker) name(name string, unknown *int) string {
+	if m.showPatient || console.IsKnownField(name) || shownFields[name] || secretFields[name] || opaqueFields[name] || hiddenFields[name] {
+		return name
+	}
+	if *unknown++; *unknown > 1 {
+		return fmt.Sprint(hidden, *unknown)
+	}
+	return hidden
 }
 
 // list copies a list, whose elements are values of the field.

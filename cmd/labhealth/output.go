@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -12,6 +13,7 @@ import (
 	"sync"
 	"time"
 	"unicode"
+	"unicode/utf16"
 	"unicode/utf8"
 
 	"github.com/fatih/color"
@@ -149,8 +151,27 @@ func (a *app) printJSON(v any) error {
 	if err != nil {
 		return err
 	}
-	_, err = a.out.Write(append(b, '\n'))
+	_, err = a.out.Write(append(escapeJSON(b), '\n'))
 	return err
+}
+
+// escapeJSON escapes in JSON what clean replaces in other texts. The value is the same.
+func escapeJSON(document []byte) []byte {
+	escaped := func(r rune) bool { return !unicode.IsPrint(r) && r != '\n' }
+	if bytes.IndexFunc(document, escaped) < 0 {
+		return document
+	}
+	var b []byte
+	for _, r := range string(document) {
+		if !escaped(r) {
+			b = utf8.AppendRune(b, r)
+			continue
+		}
+		for _, unit := range utf16.AppendRune(nil, r) {
+			b = fmt.Appendf(b, `\u%04x`, unit)
+		}
+	}
+	return b
 }
 
 // received is a value that was decoded from JSON of the service.

@@ -141,7 +141,7 @@ func (f *replayFlags) inspector(ctx context.Context, a *app) (*inspect.Inspector
 		return nil, usagef("no deliveries are stored: %v", pathError(err))
 	}
 	// The retention is that of labhealth listen.
-	c := inspect.Config{File: file, Forward: f.to, Keep: inspect.KeepAll}
+	c := inspect.Config{File: file, Forward: f.to, Keep: inspect.KeepAll, Problem: a.problem}
 	if !f.dryRun {
 		if c.Secrets, _, err = f.secrets(ctx, a); err != nil {
 			return nil, err

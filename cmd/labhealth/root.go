@@ -118,8 +118,8 @@ Keys come from the environment or from files, never from arguments:
   LABHEALTH_API_KEY_FILE, …_KEY_FILE, …_SECRET_FILE: a file that only its owner can read
 
 Patient data is printed only with --show-patient. Results go to stdout, and progress and errors to
-stderr. With --json, results are the service's own JSON, one value per line; hidden values are
-"***". See labhealth help exit-codes for scripts.`
+stderr. With --json, results are the service's own JSON, one value per line; hidden values, and the
+names of fields that this program does not have, are "***". See labhealth help exit-codes for scripts.`
 
 func newRoot(a *app) *cobra.Command {
 	root := &cobra.Command{

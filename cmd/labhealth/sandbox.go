@@ -13,6 +13,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -39,10 +40,11 @@ type sandboxFlags struct {
 	public    bool
 	noConsole bool
 	open      bool
+	problem   func(string) // prints what fails
 }
 
 func newSandbox(a *app) *cobra.Command {
-	var f sandboxFlags
+	f := sandboxFlags{problem: a.problem}
 	cmd := &cobra.Command{
 		Use:   "sandbox",
 		Short: "Run the embedded service with a console in the browser",
@@ -136,6 +138,8 @@ type sandbox struct {
 	clock     *seedClock
 	addr      net.Addr
 	baseURL   string
+	local     *http.Server // for this machine, if baseURL is not a loopback address
+	localURL  string       // of local, or empty
 	secret    string
 	token     string
 	workout   uuid.UUID
@@ -180,10 +184,12 @@ func startSandbox(ctx context.Context, f sandboxFlags) (*sandbox, error) {
 	}
 	box.addr, box.baseURL = listener.Addr(), baseURL(listener.Addr())
 	box.gate.proof.Store(&box.server.DebugToken)
-	box.client, err = labhealth.NewClient(box.server.APIKey, labhealth.WithBaseURL(box.server.URL),
-		labhealth.WithHTTPClient(&http.Client{Transport: box.server.Direct()}))
+	box.client, err = directClient(box.server)
 	if err == nil {
 		err = box.fill(ctx, running, f)
+	}
+	if err == nil {
+		err = box.serveLocally(ctx)
 	}
 	if err != nil {
 		return nil, errors.Join(err, box.close())
@@ -191,10 +197,37 @@ func startSandbox(ctx context.Context, f sandboxFlags) (*sandbox, error) {
 	return box, nil
 }
 
+// directClient returns a client that calls the service without a connection. The base URL is not
+// that of the service, which may be an address that a client uses only with https.
+func directClient(server *labhealthtest.Server) (*labhealth.Client, error) {
+	return labhealth.NewClient(server.APIKey, labhealth.WithBaseURL("http://localhost"),
+		labhealth.WithHTTPClient(&http.Client{Transport: server.Direct()}))
+}
+
+// serveLocally serves the same at the loopback interface, if the address is one that only others can
+// use: clients use plain http for no other.
+func (b *sandbox) serveLocally(ctx context.Context) error {
+	if isLoopback(b.baseURL) {
+		return nil
+	}
+	_, port, err := net.SplitHostPort(b.addr.String())
+	if err != nil {
+		return err
+	}
+	listener, err := listenAt(ctx, net.JoinHostPort("localhost", port), false)
+	if err != nil {
+		return fmt.Errorf("programs of this machine need the same port of its loopback interface: %w", err)
+	}
+	b.localURL = baseURL(listener.Addr())
+	b.local = &http.Server{Handler: b.gate.handler, ReadHeaderTimeout: 10 * time.Second}
+	b.tasks.Go(func() { _ = b.local.Serve(listener) }) // ends with close
+	return nil
+}
+
 // fill adds the receivers, the data and the console.
 func (b *sandbox) fill(ctx, running context.Context, f sandboxFlags) (err error) {
 	if !f.noConsole || f.forward != "" || f.file != "" {
-		b.inspector, err = inspect.Open(ctx, inspect.Config{File: f.file, Secrets: []string{b.secret}, Now: b.clock.Now, Keep: sandboxKeep})
+		b.inspector, err = inspect.Open(ctx, inspect.Config{File: f.file, Secrets: []string{b.secret}, Now: b.clock.Now, Keep: sandboxKeep, Problem: f.problem})
 		if err != nil {
 			return invalid(err)
 		}
@@ -309,6 +342,9 @@ func (b *sandbox) close() error {
 	if b.inspector != nil {
 		b.inspector.HangUp() // the service does not wait for its receiver
 	}
+	if b.local != nil {
+		b.local.Close()
+	}
 	b.gate.wait()
 	b.server.Close()
 	b.tasks.Wait()
@@ -322,12 +358,14 @@ func (b *sandbox) close() error {
 func (b *sandbox) state() sandboxState {
 	s := sandboxState{
 		URL:           b.baseURL,
+		LocalURL:      b.localURL,
 		APIKey:        b.server.APIKey,
 		TeamID:        b.server.TeamID,
 		OrgID:         b.server.OrgID,
 		OrgKey:        b.server.OrgKey,
 		WebhookSecret: b.secret,
 		Proof:         b.server.DebugToken,
+		PID:           os.Getpid(),
 	}
 	if b.console != nil {
 		s.Console = b.baseURL + "/console/?token=" + b.token
@@ -349,6 +387,7 @@ func (b *sandbox) print(out io.Writer, asJSON bool) error {
 	}
 	lines := [][2]string{
 		{"base URL", s.URL},
+		{"local URL", s.LocalURL},
 		{"team key", s.APIKey},
 		{"team", s.TeamID.String()},
 		{"organisation", s.OrgID.String()},
@@ -365,7 +404,9 @@ func (b *sandbox) print(out io.Writer, asJSON bool) error {
 	}
 	lines = append(lines, [2]string{"try", fmt.Sprintf("curl -H 'x-service-api-key: %s' %s/v2/user/", s.APIKey, s.URL)})
 	for _, line := range lines {
-		fmt.Fprintf(out, "%-15s %s\n", line[0], line[1])
+		if line[1] != "" {
+			fmt.Fprintf(out, "%-15s %s\n", line[0], line[1])
+		}
 	}
 	return nil
 }

@@ -2,14 +2,16 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
-	"net"
+	"io"
 	"net/http"
 	"net/netip"
 	"os"
 	"strings"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/labhealth/labhealth-go/cmd/labhealth/internal/console"
 )
@@ -26,6 +28,7 @@ type gate struct {
 	proof   atomic.Pointer[string] // of the service
 	ctx     context.Context        // ends with the sandbox
 	public  bool
+	handler http.Handler // of the service, with this middleware
 	console atomic.Pointer[console.Console]
 	running sync.WaitGroup
 
@@ -34,7 +37,8 @@ type gate struct {
 }
 
 func (g *gate) wrap(service http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	g.handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		limitBody(w, r)
 		c := g.console.Load()
 		switch {
 		case !g.public && isForeignName(r.Host):
@@ -51,6 +55,36 @@ func (g *gate) wrap(service http.Handler) http.Handler {
 			g.serve(c, w, r)
 		}
 	})
+	return g.handler
+}
+
+// bodyTime is how long a body may take to arrive. Tests change it.
+var bodyTime = 30 * time.Second
+
+// limitBody ends the connection if the body takes too long, also if nothing reads it. A ReadTimeout
+// of the server would end the streams of the console, too.
+func limitBody(w http.ResponseWriter, r *http.Request) {
+	if r.Body == nil || r.Body == http.NoBody {
+		return
+	}
+	control := http.NewResponseController(w)
+	if control.SetReadDeadline(time.Now().Add(bodyTime)) == nil {
+		r.Body = &limitedBody{r.Body, control}
+	}
+}
+
+// limitedBody ends the limit with the body: the response may take longer.
+type limitedBody struct {
+	io.ReadCloser
+	control *http.ResponseController
+}
+
+func (b *limitedBody) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	if errors.Is(err, io.EOF) {
+		_ = b.control.SetReadDeadline(time.Time{}) // as without a limit
+	}
+	return n, err
 }
 
 func (g *gate) enter() bool {
@@ -83,10 +117,7 @@ func (g *gate) wait() {
 // name point to this machine, and read what is served to it. Addresses and names that only the
 // machine or its network has are safe.
 func isForeignName(host string) bool {
-	if name, _, err := net.SplitHostPort(host); err == nil {
-		host = name
-	}
-	host = strings.ToLower(strings.TrimSuffix(strings.Trim(host, "[]"), "."))
+	host = hostName(host)
 	if _, err := netip.ParseAddr(host); err == nil || !strings.Contains(host, ".") {
 		return false
 	}

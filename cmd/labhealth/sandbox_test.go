@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -166,23 +167,36 @@ func TestSandboxInvalidArguments(t *testing.T) {
 	}
 }
 
-// Other commands find the sandbox that was started last, and none that was killed.
+// sandboxEnv runs sandbox env.
+func sandboxEnv(t *testing.T, args ...string) result {
+	t.Helper()
+	return command(t, append([]string{"sandbox", "env"}, args...)...)
+}
+
+// Other commands find the sandbox that runs, and none that was killed. If several run, they say
+// which, and how to choose.
 func TestSandboxEnv(t *testing.T) {
-	t.Setenv("XDG_STATE_HOME", t.TempDir())
-	env := func(args ...string) (int, string) {
-		var out, errs bytes.Buffer
-		code := run(t.Context(), append([]string{"sandbox", "env"}, args...), streams{strings.NewReader(""), &out, &errs})
-		return code, out.String() + errs.String()
-	}
-	if code, text := env(); code == 0 || !strings.Contains(text, "no sandbox is running") {
-		t.Errorf("without any: %d, %q", code, text)
+	setEnvironment(t, nil)
+	if got := sandboxEnv(t); got.code != exitUsage || got.stdout != "" || !strings.Contains(got.stderr, "no sandbox is running") {
+		t.Errorf("without any: %+v", got)
 	}
 	first := startBox(t, "--users", "0", "--orders", "0")
 	second := startBox(t, "--users", "0", "--orders", "0", "--seed", "2", "--no-console")
-	want := "export LABHEALTH_URL='" + second.URL + "' LABHEALTH_API_KEY='" + second.APIKey + "' LABHEALTH_WEBHOOK_SECRET='" + second.WebhookSecret + "'\n"
-	if code, text := env(); code != 0 || text != want {
-		t.Errorf("%d, %q", code, text)
+	several := "labhealth: several sandboxes are running: " + second.URL + ", " + first.URL + ": name one of them: "
+	wantResult(t, sandboxEnv(t), result{exitUsage, "", several + "labhealth sandbox env URL\n"})
+	wantResult(t, command(t, "--sandbox", "orders", "list"), result{exitUsage, "", several + "set LABHEALTH_URL to its URL\n"})
+	wantResult(t, command(t, "listen", "--sandbox", "--addr", "127.0.0.1:0"), result{exitUsage, "", several + "--sandbox=URL\n"})
+	wantResult(t, command(t, "webhooks", "test", "http://127.0.0.1:1", "--sandbox"), result{exitUsage, "", several + "set LABHEALTH_URL to its URL\n"})
+	for _, b := range []*box{first, second} {
+		wantResult(t, sandboxEnv(t, b.URL+"/"), result{0, "export LABHEALTH_URL='" + b.URL + "' LABHEALTH_API_KEY='" + b.APIKey +
+			"' LABHEALTH_WEBHOOK_SECRET='" + b.WebhookSecret + "'\n", ""})
+		t.Setenv("LABHEALTH_URL", b.URL)
+		if got := command(t, "--sandbox", "keys", "list", "--json"); got.code != 0 || !strings.Contains(got.stdout, b.TeamID.String()) {
+			t.Errorf("%+v", got)
+		}
 	}
+	t.Setenv("LABHEALTH_URL", "")
+	wantResult(t, sandboxEnv(t, "http://127.0.0.1:1"), result{exitUsage, "", "labhealth: no sandbox of this user is running at http://127.0.0.1:1\n"})
 	names, err := filepath.Glob(filepath.Join(os.Getenv("XDG_STATE_HOME"), "labhealth", "*"))
 	if err != nil || len(names) != 2 {
 		t.Fatalf("%q, %v", names, err)
@@ -194,20 +208,60 @@ func TestSandboxEnv(t *testing.T) {
 	}
 	second.stop()
 	var s sandboxState
-	if code, text := env("--json"); code != 0 || json.Unmarshal([]byte(text), &s) != nil || s.URL != first.URL || s.Console != first.Console {
-		t.Errorf("%d, %q", code, text)
+	if got := sandboxEnv(t, "--json"); got.code != 0 || json.Unmarshal([]byte(got.stdout), &s) != nil || s.URL != first.URL || s.Console != first.Console {
+		t.Errorf("%+v", got)
 	}
 	// Its process was killed, and another program has its port.
 	s.Proof = strings.Repeat("X", 52)
 	if _, err := s.save(); err != nil {
 		t.Fatal(err)
 	}
-	if code, text := env(); code != 0 || !strings.Contains(text, first.URL) {
-		t.Errorf("%d, %q", code, text)
+	if got := sandboxEnv(t); got.code != 0 || !strings.Contains(got.stdout, first.URL) {
+		t.Errorf("%+v", got)
 	}
 	first.stop()
 	if left, _ := filepath.Glob(filepath.Join(os.Getenv("XDG_STATE_HOME"), "labhealth", "*")); len(left) > 0 {
 		t.Errorf("left: %q", left)
+	}
+}
+
+// A sandbox that does not respond for a while, on a busy machine or in a debugger, is not taken for
+// one that was killed: another one would be printed.
+func TestSandboxEnvOfSilent(t *testing.T) {
+	setEnvironment(t, nil)
+	silent, err := net.Listen("tcp", "127.0.0.1:0") // accepts, and never responds
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer silent.Close()
+	other := startBox(t, "--users", "0", "--orders", "0", "--no-console")
+	url := "http://" + silent.Addr().String()
+	state := sandboxState{URL: url, PID: os.Getpid(), Proof: strings.Repeat("Y", 52), APIKey: "sk_us_silent", WebhookSecret: other.WebhookSecret}
+	remove, err := state.save()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if got := sandboxEnv(t); got.code != exitUsage || !strings.Contains(got.stderr, url+", "+other.URL) {
+			t.Errorf("%+v", got)
+		}
+	}
+	other.stop()
+	if got := sandboxEnv(t); got.code != 0 || !strings.Contains(got.stdout, "LABHEALTH_URL='"+url+"' LABHEALTH_API_KEY='sk_us_silent'") {
+		t.Errorf("%+v", got)
+	}
+	remove()
+	// Its process was killed, and a program has its port that does not respond.
+	killed := exec.Command(os.Args[0], "-test.run=^$")
+	if err := killed.Run(); err != nil {
+		t.Fatal(err)
+	}
+	state.PID = killed.Process.Pid
+	if _, err := state.save(); err != nil {
+		t.Fatal(err)
+	}
+	if got := sandboxEnv(t); got.code != exitUsage || !strings.Contains(got.stderr, "no sandbox is running") {
+		t.Errorf("%+v", got)
 	}
 }
 

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
 	"slices"
 	"sync/atomic"
 	"time"
@@ -124,8 +123,7 @@ var panels = []labhealth.CreateLabTestBody{
 
 // addTests adds the lab tests that the server does not have yet.
 func (s *seeder) addTests(ctx context.Context) error {
-	client, err := labhealth.NewClient(s.srv.APIKey, labhealth.WithBaseURL(s.srv.URL),
-		labhealth.WithHTTPClient(&http.Client{Transport: s.srv.Direct()}))
+	client, err := directClient(s.srv)
 	if err != nil {
 		return err
 	}

@@ -13,6 +13,7 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/google/uuid"
@@ -24,6 +25,7 @@ import (
 // sandboxState is what other commands learn of a running sandbox, from a file with mode 0600.
 type sandboxState struct {
 	URL           string    `json:"url"`
+	LocalURL      string    `json:"local_url,omitempty"` // for this machine, if URL is not a loopback address
 	APIKey        string    `json:"api_key"`
 	TeamID        uuid.UUID `json:"team_id"`
 	OrgID         uuid.UUID `json:"organisation_id"`
@@ -31,6 +33,7 @@ type sandboxState struct {
 	WebhookSecret string    `json:"webhook_secret"`
 	Console       string    `json:"console,omitempty"` // with the token
 	Proof         string    `json:"debug_token"`
+	PID           int       `json:"pid"` // of its process
 	StartedAt     time.Time `json:"started_at"`
 }
 
@@ -51,6 +54,9 @@ func stateDir() (string, error) {
 	dir = filepath.Join(dir, "labhealth")
 	return dir, owner.Directory(dir)
 }
+
+// local returns the base URL for programs of this machine.
+func (s sandboxState) local() string { return cmp.Or(s.LocalURL, s.URL) }
 
 // save writes the file of the sandbox and returns a function that removes it.
 func (s sandboxState) save() (remove func(), err error) {
@@ -118,19 +124,23 @@ func runningSandboxes(ctx context.Context) ([]sandboxState, error) {
 	return running, nil
 }
 
-// runs reports whether the sandbox responds, and not another program at its address.
+// runs reports whether the sandbox runs, and not another program at its address. One that does not
+// respond in time, such as on a busy machine, runs as long as its process does.
 func (s sandboxState) runs(ctx context.Context) bool {
 	if s.Proof == "" {
 		return false
 	}
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, s.URL+proofPath, nil)
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, s.local()+proofPath, nil)
 	if err != nil {
 		return false
 	}
 	transport := &http.Transport{DisableKeepAlives: true} // no proxy
 	resp, err := transport.RoundTrip(req)
+	if errors.Is(err, context.DeadlineExceeded) {
+		return isRunning(s.PID)
+	}
 	if err != nil {
 		return false
 	}
@@ -138,33 +148,65 @@ func (s sandboxState) runs(ctx context.Context) bool {
 	return resp.Header.Get(proofHeader) == s.Proof
 }
 
+// isRunning reports whether there is a process.
+func isRunning(pid int) bool {
+	process, err := os.FindProcess(pid)
+	if err != nil || pid <= 0 {
+		return false
+	}
+	defer process.Release()
+	return runtime.GOOS == "windows" || process.Signal(syscall.Signal(0)) == nil
+}
+
+// chooseSandbox returns the sandbox with a base URL, or without one the only sandbox that runs. If
+// there are several, the error has how to choose.
+func chooseSandbox(ctx context.Context, url, how string) (*sandboxState, error) {
+	running, err := runningSandboxes(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var urls []string
+	for _, s := range running {
+		if base := strings.TrimRight(url, "/"); base != "" && (base == s.URL || base == s.LocalURL) {
+			return &s, nil
+		}
+		urls = append(urls, s.URL)
+	}
+	switch {
+	case len(running) == 0:
+		return nil, errNoSandbox
+	case url != "":
+		return nil, usagef("no sandbox of this user is running at %s", url)
+	case len(running) > 1:
+		return nil, usagef("several sandboxes are running: %s: name one of them: %s", strings.Join(urls, ", "), how)
+	}
+	return &running[0], nil
+}
+
 func newSandboxEnv(a *app) *cobra.Command {
 	return &cobra.Command{
-		Use:   "env",
+		Use:   "env [URL]",
 		Short: "Print the environment for programs that use the running sandbox",
 		Long: `Print the environment for programs that use the running sandbox, for a shell: LABHEALTH_URL,
-LABHEALTH_API_KEY and LABHEALTH_WEBHOOK_SECRET. If several sandboxes are running, it is the one that
-was started last.
+LABHEALTH_API_KEY and LABHEALTH_WEBHOOK_SECRET. If several sandboxes are running, give the base URL of
+one.
 
 With --json, it prints what labhealth sandbox --json prints.`,
 		Example: `  eval "$(labhealth sandbox env)"
+  labhealth sandbox env http://127.0.0.1:8081
   labhealth sandbox env --json | jq -r .api_key`,
-		Args: exactArgs(),
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			running, err := runningSandboxes(cmd.Context())
+		Args: cobra.MaximumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			s, err := chooseSandbox(cmd.Context(), strings.Join(args, ""), "labhealth sandbox env URL")
 			if err != nil {
-				return err
-			}
-			if len(running) == 0 {
-				return invalid(errNoSandbox)
+				return invalid(err)
 			}
 			if a.json {
-				return json.NewEncoder(a.out).Encode(running[0])
+				return a.printJSON(s)
 			}
-			s := running[0]
-			fmt.Fprintf(a.out, "export LABHEALTH_URL=%s LABHEALTH_API_KEY=%s LABHEALTH_WEBHOOK_SECRET=%s\n",
-				shellQuote(s.URL), shellQuote(s.APIKey), shellQuote(s.WebhookSecret))
-			return nil
+			_, err = fmt.Fprintf(a.out, "export LABHEALTH_URL=%s LABHEALTH_API_KEY=%s LABHEALTH_WEBHOOK_SECRET=%s\n",
+				shellQuote(s.local()), shellQuote(s.APIKey), shellQuote(s.WebhookSecret))
+			return err
 		},
 	}
 }

@@ -222,7 +222,7 @@ func (a *app) printSecret(s secretJSON) error {
 	if a.json {
 		return a.printJSON(s)
 	}
-	fmt.Fprintln(a.out, string(s.Secret))
+	fmt.Fprintln(a.out, clean(string(s.Secret)))
 	return nil
 }
 

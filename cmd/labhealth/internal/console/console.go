@@ -13,6 +13,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"html/template"
+	"io"
 	"io/fs"
 	"log/slog"
 	"net/http"
@@ -165,7 +166,7 @@ func (c *Console) render(w http.ResponseWriter, r *http.Request, name string, p 
 	if p.Status != 0 {
 		w.WriteHeader(p.Status)
 	}
-	w.Write(out.Bytes())
+	io.WriteString(w, visibleHTML(out.String()))
 }
 
 // partial returns the HTML of a template, for live changes.
@@ -175,7 +176,7 @@ func (c *Console) partial(name string, data any) string {
 		c.Log.Error("console: cannot render", "template", name, "error", err)
 		return ""
 	}
-	return b.String()
+	return visibleHTML(b.String())
 }
 
 // fail shows an error of the console itself.
@@ -184,5 +185,5 @@ func (c *Console) fail(w http.ResponseWriter, r *http.Request, err error) {
 		return
 	}
 	c.Log.Error("console: a page failed", "path", r.URL.Path, "error", err)
-	http.Error(w, "the console could not show this page: "+err.Error(), http.StatusInternalServerError)
+	http.Error(w, "the console could not show this page: "+visible(err.Error()), http.StatusInternalServerError)
 }

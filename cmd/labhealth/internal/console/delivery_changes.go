@@ -225,9 +225,9 @@ func (v *storeView) summaryRows(c *Console, d inspect.Delivery, event *webhooks.
 		i := slices.IndexFunc(old, func(o scalar) bool { return o.path == f.path })
 		switch {
 		case i < 0:
-			v.Rows = append(v.Rows, storeRow{Key: f.path, Is: f.text, By: "added"})
+			v.Rows = append(v.Rows, storeRow{Key: f.name(), Is: f.text, By: "added"})
 		case old[i].raw != f.raw:
-			v.Rows = append(v.Rows, storeRow{Key: f.path, Was: old[i].text, Is: f.text, By: by})
+			v.Rows = append(v.Rows, storeRow{Key: f.name(), Was: old[i].text, Is: f.text, By: by})
 		}
 	}
 	if len(v.Rows) == 0 {
@@ -237,6 +237,8 @@ func (v *storeView) summaryRows(c *Console, d inspect.Delivery, event *webhooks.
 
 // scalar is a field of a summary that is no object and no array.
 type scalar struct{ path, text, raw string }
+
+func (s scalar) name() string { return visible(firstChars(HideNames(s.path, mask), 80)) }
 
 const maxScalars = 500
 
@@ -267,7 +269,7 @@ func scalars(raw []byte) []scalar {
 				if hidesKey(name) || hidesName(strings.TrimSuffix(prefix, "."), name) || hidesText(name, string(value)) {
 					text = mask
 				}
-				all = append(all, scalar{visible(firstChars(prefix+name, 80)), text, string(value)})
+				all = append(all, scalar{prefix + name, text, string(value)})
 			}
 		}
 	}

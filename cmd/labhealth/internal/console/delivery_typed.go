@@ -70,7 +70,7 @@ func newEventView(body []byte, event *webhooks.Event, reveal bool) eventView {
 		w.value("Data", reflect.ValueOf(event.Data), 0, false)
 	}
 	v.Keys = keysText(event)
-	v.Kept = keptFields(event)
+	v.Kept = keptFields(event, reveal)
 	return v
 }
 
@@ -92,9 +92,12 @@ func keysText(event *webhooks.Event) []string {
 }
 
 // keptFields lists what Malformed and the comparison with the types find.
-func keptFields(event *webhooks.Event) []keptField {
+func keptFields(event *webhooks.Event, reveal bool) []keptField {
 	var kept []keptField
 	add := func(path, text string) {
+		if !reveal {
+			path = HideNames(path, mask)
+		}
 		if len(kept) < maxTypedFields {
 			kept = append(kept, keptField{visible(firstChars(path, 200)), text})
 		}

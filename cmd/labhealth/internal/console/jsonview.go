@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 )
 
@@ -245,8 +246,8 @@ func (s *jsonScanner) text() {
 	s.mark()
 	switch {
 	case s.drop:
-	case s.masked > 0 && !s.options.Reveal && hidesKey(s.key) && !PatientFields[strings.ToLower(s.key)]:
-		s.view.Hidden = true // the names in a hidden object may be data
+	case !s.options.Reveal && !IsKnownField(s.key):
+		s.view.Hidden = true
 		s.token("pii-m", `"`+mask+`"`)
 	default:
 		s.token("k", shorten(raw))
@@ -372,12 +373,17 @@ func shorten(raw []byte) string {
 // visible replaces characters that are invisible, or change the order of others, and bytes that are
 // not UTF-8.
 func visible(text string) string {
-	if !strings.ContainsFunc(text, isInvisible) && utf8.ValidString(text) {
+	return escape(text, isInvisible)
+}
+
+// escape replaces characters by their escapes, and bytes that are not UTF-8.
+func escape(text string, escapes func(rune) bool) string {
+	if !strings.ContainsFunc(text, escapes) && utf8.ValidString(text) {
 		return text
 	}
 	var b strings.Builder
 	for _, r := range strings.ToValidUTF8(text, "\uFFFD") {
-		if isInvisible(r) {
+		if escapes(r) {
 			fmt.Fprintf(&b, `\u%04x`, r)
 			continue
 		}
@@ -387,6 +393,11 @@ func visible(text string) string {
 }
 
 func isInvisible(r rune) bool {
-	return r < ' ' && r != '\t' || r >= 0x7f && r <= 0x9f || r >= 0x200b && r <= 0x200f || r >= 0x2028 && r <= 0x202e || r >= 0x2066 && r <= 0x2069 ||
-		r == 0xfeff
+	return r != '\t' && unicode.IsControl(r) || unicode.Is(unicode.Cf, r) || r == '\u2028' || r == '\u2029'
+}
+
+// visibleHTML is visible for the HTML of a page or a part of one, which has lines. It is the one
+// place that all texts pass.
+func visibleHTML(html string) string {
+	return escape(html, func(r rune) bool { return r != '\n' && r != '\r' && isInvisible(r) })
 }

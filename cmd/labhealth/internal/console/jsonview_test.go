@@ -55,7 +55,7 @@ func TestJSONView(t *testing.T) {
 !      "unit": "•••••"
     }
   ],
-  "nick": {
+  "•••••": {
     "name": "•••••"
   },
   "created_at": "•••••",

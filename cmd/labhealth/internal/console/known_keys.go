@@ -61,6 +61,26 @@ func (k *knownNames) add(t reflect.Type) {
 	}
 }
 
+// IsKnownField reports whether the library has a field with this name. Any other name may be data,
+// such as that of a person, and is hidden.
+func IsKnownField(name string) bool {
+	name = strings.ToLower(name)
+	return knownKeys()[name] || PatientFields[name]
+}
+
+// HideNames returns the path of a field with a mask in place of the names that the library does not
+// have. Indexes and their placeholder * remain.
+func HideNames(path, mask string) string {
+	names := strings.Split(path, ".")
+	for i, name := range names {
+		isIndex := name == "*" || len(name) <= 6 && strings.Trim(name, "0123456789") == ""
+		if !isIndex && !IsKnownField(name) {
+			names[i] = mask
+		}
+	}
+	return strings.Join(names, ".")
+}
+
 // hidesKey reports whether the values of a field are hidden, whatever they are.
 func hidesKey(name string) bool {
 	name = strings.ToLower(name)

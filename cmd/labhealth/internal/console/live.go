@@ -142,6 +142,7 @@ func (l *live) topics(prefix string) []string {
 
 // publish sends a change to the pages with a topic. It does not wait for them.
 func (l *live) publish(topic string, ch change) {
+	ch.Say = visible(ch.Say)
 	data, err := json.Marshal(ch)
 	if err != nil {
 		return

@@ -420,14 +420,20 @@ func (v *orderView) addRead(o *labhealth.Order, reveal bool) {
 	raw := o.RawJSON()
 	v.Typed = typedFields(o)
 	kept := map[string]bool{}
+	name := func(path string) string {
+		if !reveal {
+			path = HideNames(path, mask)
+		}
+		return visible(path)
+	}
 	malformed, unknown := o.Malformed(), inspect.UnknownFieldsOf(o, raw)
 	for _, m := range malformed {
 		kept[m.Path] = true
-		v.Typed = append(v.Typed, typedField{Name: visible(m.Path), Text: "zero", Note: "malformed: no " + m.Want, Kept: true})
+		v.Typed = append(v.Typed, typedField{Name: name(m.Path), Text: "zero", Note: "malformed: no " + m.Want, Kept: true})
 	}
 	for _, path := range unknown {
 		kept[path] = true
-		v.Typed = append(v.Typed, typedField{Name: visible(path), Text: "RawJSON", Note: "unknown field, kept in RawJSON", Kept: true})
+		v.Typed = append(v.Typed, typedField{Name: name(path), Text: "RawJSON", Note: "unknown field, kept in RawJSON", Kept: true})
 	}
 	if len(malformed)+len(unknown) > 0 {
 		v.Kept = fmt.Sprintf("%d malformed, %d unknown", len(malformed), len(unknown))

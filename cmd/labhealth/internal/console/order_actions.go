@@ -133,7 +133,7 @@ func boardBack(path string) string {
 	if err != nil || u.Path != "/console/orders" || u.Host != "" {
 		return "/console/orders"
 	}
-	return boardPath(u.Query().Get("q"), u.Query().Get("method"))
+	return boardView(u.Query())
 }
 
 // orderOfPath returns the ID in the path. If there is no such order, it responds.
@@ -193,11 +193,12 @@ func (c *Console) addOrder(w http.ResponseWriter, r *http.Request) {
 	if err == nil {
 		id, err = c.Server.AddOrder(c.Server.AddUser(user), testID)
 	}
+	back := boardBack(r.PostFormValue("back"))
 	if err != nil {
-		c.backWithError(w, r, "/console/orders", err)
+		c.backWithError(w, r, back, err)
 		return
 	}
-	c.back(w, r, boardBack(r.PostFormValue("back")), "ok", "Order "+id.String()[:8]+" was created.")
+	c.back(w, r, back, "ok", "Order "+id.String()[:8]+" was created.")
 }
 
 // fillOrders adds invented users and orders.

@@ -136,12 +136,9 @@ func (c *Console) newBoard(ctx context.Context, query url.Values) (*board, error
 	if err != nil {
 		return nil, err
 	}
-	b := &board{Total: len(states), None: len(states) == 0, Sandbox: c.sandbox(), Query: query.Get("q"), Path: "/console/orders", Fill: c.sandbox()}
+	b := &board{Total: len(states), None: len(states) == 0, Sandbox: c.sandbox(), Query: query.Get("q"), Path: boardView(query), Fill: c.sandbox()}
 	if isMethod(query.Get("method")) {
 		b.Method = query.Get("method")
-	}
-	if encoded := boardQuery(b.Query, b.Method); encoded != "" {
-		b.Path += "?" + encoded
 	}
 	if c.sandbox() {
 		b.Add = c.newAddForm(ctx)
@@ -163,19 +160,18 @@ func isMethod(method string) bool {
 	return slices.ContainsFunc(methods, func(m struct{ Key, Name, Lower string }) bool { return m.Key == method })
 }
 
-func boardQuery(q, method string) string {
-	values := url.Values{}
-	if q != "" {
-		values.Set("q", q)
-	}
-	if method != "" {
-		values.Set("method", method)
-	}
-	return values.Encode()
-}
+// boardPath returns the path of the orders with words and a method.
+func boardPath(q, method string) string { return boardView(url.Values{"q": {q}, "method": {method}}) }
 
-func boardPath(q, method string) string {
-	if encoded := boardQuery(q, method); encoded != "" {
+// boardView returns the path of the view of the board that a query has.
+func boardView(query url.Values) string {
+	values := url.Values{}
+	for _, name := range []string{"q", "method", "lane", "from"} {
+		if value := query.Get(name); value != "" {
+			values.Set(name, value)
+		}
+	}
+	if encoded := values.Encode(); encoded != "" {
 		return "/console/orders?" + encoded
 	}
 	return "/console/orders"

@@ -213,7 +213,7 @@ func (c *Console) publishCard(ctx context.Context, id uuid.UUID) {
 	state, ok := c.orderState(ctx, id)
 	ch := change{ID: "order-" + id.String()}
 	if ok {
-		o := c.newCard(ctx, state, "/console/orders")
+		o := c.newCard(ctx, state, "") // each page sets where it returns to
 		o.Fresh = true
 		ch.HTML, ch.Into = c.partial("card", o), o.Lane+"-cards"
 		ch.Say = "Order " + id.String()[:8] + ": " + o.Words

@@ -470,6 +470,7 @@ func TestListenedOrders(t *testing.T) {
 		time.Sleep(50 * time.Millisecond)
 		s.wait(2 * time.Second)
 	}
+	s.wait(2 * time.Second) // the states of orders are kept for a second
 	page := s.get("/console/orders", 200)
 	s.contains(page, `id="order-`+id.String()+`"`, "Requisition created", `<h3 class="cut">Lipid Panel</h3>`)
 	s.lacks(page, "/advance", "Add an order")

@@ -60,6 +60,7 @@ type userDetail struct {
 	MoreNotes int
 	Connect   []offer
 	Day       string
+	Path      string // of the page
 	Data      *userWearables
 }
 
@@ -146,6 +147,7 @@ func (c *Console) usersPage(w http.ResponseWriter, r *http.Request) {
 			topic := viewTopic(wanted, userView{s, r.FormValue("as") == "values"})
 			c.live.expect(topic)
 			p.Title, p.Live = data.Detail.Name, "users "+topic
+			data.Detail.Path = r.URL.RequestURI()
 		}
 	}
 	c.render(w, r, "users", p)

@@ -51,7 +51,7 @@ func (c *Console) userActions() {
 // userBack returns the page to show after an action: the one it was on, if that shows the user.
 func userBack(id uuid.UUID, back string) string {
 	path := "/console/users/" + id.String()
-	if strings.HasPrefix(back, path+"?") {
+	if strings.HasPrefix(back, path+"?") || back == "/console/users" || strings.HasPrefix(back, "/console/users?") {
 		return back
 	}
 	return path

@@ -91,6 +91,14 @@ func (i *Inspector) forward(ctx context.Context, target string, header http.Head
 	return f
 }
 
+// failure returns why there was no response.
+func (f *Forward) failure() error {
+	if f.StatusCode == 0 && f.Err != errHungUp.Error() {
+		return errors.New(f.Err)
+	}
+	return nil
+}
+
 // explain describes an error without the URL, which is shown beside it.
 func explain(ctx context.Context, err error) string {
 	var dns *net.DNSError

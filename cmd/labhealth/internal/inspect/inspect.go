@@ -5,7 +5,6 @@ package inspect
 import (
 	"context"
 	"database/sql"
-	"log/slog"
 	"net/http"
 	"sync"
 	"sync/atomic"
@@ -24,14 +23,17 @@ type Config struct {
 	File string
 	// Secrets verify deliveries. Without any, every delivery is accepted as unsigned.
 	Secrets []string
+	// Admit, if not nil, returns why a request is not accepted, whatever its signature is.
+	Admit func(*http.Request) error
 	// Forward is the URL of the application, or empty.
 	Forward string
 	// Keep is how long deliveries are stored; 0 means 7 days. KeepAll deletes none.
 	Keep time.Duration
 	// Now is the clock; nil means time.Now.
 	Now func() time.Time
-	// Log is for what fails in the background, such as the retention; nil means slog.Default.
-	Log *slog.Logger
+	// Problem is called with what fails, such as storing deliveries on a full disk: at once, and as
+	// long as it lasts once a minute. Texts have no patient data. Nil means slog.Default.
+	Problem func(text string)
 }
 
 // KeepAll is for a program that leaves the retention to another one that uses the same file.
@@ -46,12 +48,14 @@ type Inspector struct {
 	config    Config
 	db        *sql.DB // for reading and for Store
 	writer    *writer
+	path      string // of the file
 	temporary string // directory to remove
 	instance  string // detects a forward to the inspector itself
 	forwarder *http.Client
 	patience  time.Duration // with the application
 	worker    *sqlstore.Worker
 	watchers  watchers
+	problems  problems
 	opened    int64  // the last change before Open
 	memory    budget // of bodies being received
 

@@ -88,7 +88,9 @@ func (i *Inspector) Count(ctx context.Context, f Filter) (n int, err error) {
 
 // Get returns a delivery with its header and body.
 func (i *Inspector) Get(ctx context.Context, number int64) (d Delivery, ok bool, err error) {
-	return i.get(ctx, ` WHERE d.number = ?`, number)
+	d, ok, err = i.get(ctx, ` WHERE d.number = ?`, number)
+	i.warn(ctx, "read what was stored", err)
+	return d, ok, err
 }
 
 // Previous returns the latest earlier accepted delivery about the same thing: the order, the

@@ -34,10 +34,10 @@ func Open(ctx context.Context, c Config) (*Inspector, error) {
 	if c.Now == nil {
 		c.Now = time.Now
 	}
-	if c.Log == nil {
-		c.Log = slog.Default()
+	if c.Problem == nil {
+		c.Problem = func(text string) { slog.Warn("inspect: " + text) }
 	}
-	i := &Inspector{config: c, instance: rand.Text(), forwarder: newForwarder(), patience: forwardTimeout, hungUp: make(chan struct{})}
+	i := &Inspector{config: c, problems: problems{report: c.Problem}, instance: rand.Text(), forwarder: newForwarder(), patience: forwardTimeout, hungUp: make(chan struct{})}
 	if err := i.SetSecrets(c.Secrets...); err != nil {
 		return nil, err
 	}
@@ -45,7 +45,7 @@ func Open(ctx context.Context, c Config) (*Inspector, error) {
 		return nil, err
 	}
 	if err := i.open(ctx); err != nil {
-		return nil, fmt.Errorf("inspect: %w", errors.Join(err, i.closeFiles()))
+		return nil, fmt.Errorf("inspect: %w", errors.Join(i.explain(err), i.closeFiles()))
 	}
 	i.start()
 	if err := i.saveForward(); err != nil {
@@ -78,6 +78,7 @@ func (i *Inspector) open(ctx context.Context) error {
 	if i.db, err = sql.Open("sqlite", name.String()); err != nil {
 		return err
 	}
+	i.path = path
 	i.db.SetMaxOpenConns(8)
 	i.db.SetConnMaxIdleTime(time.Minute)
 	query.Set("_txlock", "immediate")
@@ -97,6 +98,7 @@ func (i *Inspector) open(ctx context.Context) error {
 	if err := i.Store.Migrate(ctx); err != nil {
 		return err
 	}
+	i.writer.watchFiles(path)
 	return i.db.QueryRowContext(ctx, `SELECT rev FROM delivery_state`).Scan(&i.opened)
 }
 
@@ -158,10 +160,10 @@ func (i *Inspector) start() {
 	i.running.Go(func() { i.maintain(ctx) })
 }
 
-// warn logs what failed in the background, unless it was stopped.
+// warn reports what failed, unless it was stopped.
 func (i *Inspector) warn(ctx context.Context, what string, err error) {
-	if err != nil && ctx.Err() == nil {
-		i.config.Log.Warn("inspect: cannot "+what, "error", err)
+	if err == nil || ctx.Err() == nil {
+		i.problems.note(what, i.explain(err))
 	}
 }
 
@@ -183,6 +185,7 @@ func (i *Inspector) Close() error {
 	i.writer.close()
 	i.running.Wait()
 	i.forwarder.CloseIdleConnections()
+	i.problems.close()
 	return i.closeFiles()
 }
 

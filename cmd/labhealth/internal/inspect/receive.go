@@ -16,9 +16,8 @@ import (
 )
 
 const (
-	maxBody   = 10 << 20         // bytes of a body
-	maxMemory = 128 << 20        // bytes of all bodies that are being received
-	readLimit = 15 * time.Second // for a body
+	maxBody   = 10 << 20  // bytes of a body
+	maxMemory = 128 << 20 // bytes of all bodies that are being received
 
 	// A stranger who finds the address of a tunnel must not fill the disk.
 	maxRejected      = 1000     // rejected deliveries that are stored; the oldest are deleted
@@ -49,6 +48,7 @@ const maxInstances = 8
 //
 //	204  stored; there is no application
 //	401  failed verification
+//	403  not accepted: see Config.Admit
 //	405  not a POST
 //	413  more than 10 MiB
 //	502  the application could not be reached or did not respond within 15 s
@@ -73,12 +73,15 @@ func (i *Inspector) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer i.requests.Done()
+	if err := i.admit(r); err != nil {
+		i.problems.note("accept deliveries", err)
+		http.Error(w, err.Error(), http.StatusForbidden)
+		return
+	}
 	memory := reservation{budget: &i.memory}
 	defer memory.free()
-	connection := http.NewResponseController(w)
-	connection.SetReadDeadline(time.Now().Add(readLimit))
 	body, err := memory.read(http.MaxBytesReader(w, r.Body, maxBody), r.ContentLength)
-	connection.SetReadDeadline(time.Time{})
+	i.problems.note("receive deliveries", receiveError(err))
 	if errors.Is(err, errBusy) {
 		w.Header().Set("Retry-After", "1")
 		http.Error(w, err.Error(), http.StatusServiceUnavailable)
@@ -99,6 +102,24 @@ func (i *Inspector) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.WriteHeader(status)
 }
 
+func (i *Inspector) admit(r *http.Request) error {
+	if i.config.Admit == nil {
+		return nil
+	}
+	return i.config.Admit(r)
+}
+
+// receiveError returns why a body was not received.
+func receiveError(err error) error {
+	if err == nil || errors.Is(err, errBusy) {
+		return err
+	}
+	if tooLarge := (*http.MaxBytesError)(nil); errors.As(err, &tooLarge) {
+		return nil // it is stored as rejected
+	}
+	return errors.New("a body is incomplete, or took too long")
+}
+
 // receive stores a delivery, applies and forwards it, and returns its number and the status code of
 // the response. It returns an error if the delivery could not be stored; it is not forwarded then.
 func (i *Inspector) receive(ctx context.Context, a arrival) (number int64, status int, err error) {
@@ -109,8 +130,9 @@ func (i *Inspector) receive(ctx context.Context, a arrival) (number int64, statu
 		d.StatusCode = 0
 	}
 	d.Took = time.Since(a.start)
-	if err := i.insert(&d); err != nil {
-		return 0, 0, err
+	err = i.insert(&d)
+	if i.warn(ctx, "store deliveries", err); err != nil {
+		return 0, 0, i.explain(err)
 	}
 	i.watchers.wake()
 	if d.pending {
@@ -119,6 +141,7 @@ func (i *Inspector) receive(ctx context.Context, a arrival) (number int64, statu
 	if forwards {
 		forward := i.forward(ctx, i.Forward(), a.header, a.body)
 		d.StatusCode = forward.StatusCode
+		i.warn(ctx, "forward deliveries to "+forward.URL, forward.failure())
 		if d.StatusCode == 0 {
 			d.StatusCode = http.StatusBadGateway
 			if forward.Err == errLoop.Error() {

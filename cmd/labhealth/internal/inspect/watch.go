@@ -83,6 +83,7 @@ func (w *watchers) publish(changed []int64) {
 
 // changedSince returns the deliveries that changed after a change, and the last change.
 func (i *Inspector) changedSince(ctx context.Context, rev int64) (changed []int64, last int64, err error) {
+	defer func() { i.warn(ctx, "read what was stored", err) }()
 	rows, err := i.db.QueryContext(ctx, `SELECT number, rev FROM deliveries WHERE rev > ? ORDER BY rev LIMIT 1000`, rev)
 	if err != nil {
 		return nil, rev, err

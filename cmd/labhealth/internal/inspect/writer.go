@@ -12,6 +12,7 @@ type writer struct {
 	db    *sql.DB
 	queue chan *write
 	done  chan struct{} // closed by close
+	files []openFile
 }
 
 type write struct {
@@ -69,6 +70,9 @@ func (w *writer) run() {
 func (w *writer) writeAll(all []*write) {
 	errs := make([]error, len(all))
 	err := func() error {
+		if err := w.checkFiles(); err != nil {
+			return err
+		}
 		ctx := context.Background()
 		tx, err := w.db.BeginTx(ctx, nil)
 		if err != nil {

@@ -274,8 +274,15 @@
       if (parent) insert(parent, el);
     }
     [el, ...$$(".fresh", el)].forEach(fade);
+    returnHere(el);
     const f = $("[data-filter]");
     if (f && f.value && el.dataset.item !== undefined) filter(f, true);
+  };
+  // forms return to the page as it is: the server does not know in which view it puts a live change, what was typed, or what was opened
+  const returnHere = (el) => {
+    const at = new URL(location.href), f = $("[data-filter]");
+    if (f && f.value) at.searchParams.set(f.name, f.value); else if (f) at.searchParams.delete(f.name);
+    $$("input[name=back]", el).forEach((i) => { i.value = at.pathname + at.search; });
   };
   // what is new stands out for ten seconds
   const fade = (el) => { if (el.classList.contains("fresh")) setTimeout(() => el.classList.remove("fresh"), 10000); };
@@ -338,6 +345,7 @@
     open(a.href, true);
   });
   document.addEventListener("submit", (e) => {
+    returnHere(e.target);
     if (e.target.dataset.copyResponse === undefined || !navigator.clipboard) return;
     e.preventDefault();
     copyResponse(e.target);
