@@ -18,8 +18,6 @@ var answers = []func() any{
 	func() any { return new(OrderDetails) }, func() any { return new(OrderResults) }, func() any { return new(LabTestPage) },
 	func() any { return new(User) }, func() any { return new(UserPage) }, func() any { return new(WorkoutStream) },
 	func() any { return new(HistoricalPullPage) }, func() any { return new(UserResourcesPage) }, func() any { return new(TeamDetails) },
-	func() any { return new(TeamPage) }, func() any { return new(WebhookHeaders) },
-	func() any { return new(ManagementKeyPage) }, func() any { return new(ETLPipelinePage) },
 }
 
 // A response decodes if it is JSON, encodes to the received JSON, and prints its redacted form.
