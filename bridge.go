@@ -63,9 +63,12 @@ func (b *bridged) Call(ctx context.Context, q bridge.Request, opts []CallOption)
 }
 
 func (b *bridged) Do(ctx context.Context, method, path string, body, out any, opts []CallOption) error {
-	_, isResponse := out.(interface{ RawJSON() json.RawMessage })
-	if v := reflect.ValueOf(out); isResponse && v.Kind() == reflect.Pointer && !v.IsNil() {
-		out = &bridgedResponse{b.types, out}
+	switch out.(type) {
+	case verified, listShaped: // a type of this package
+	case interface{ RawJSON() json.RawMessage }:
+		if v := reflect.ValueOf(out); v.Kind() == reflect.Pointer && !v.IsNil() {
+			out = &bridgedResponse{b.types, out}
+		}
 	}
 	return b.doPath(ctx, method, path, body, out, opts)
 }

@@ -359,7 +359,7 @@ func (s *CustomCredentialsService) Delete(ctx context.Context, env labhealth.Tea
 
 // Prepare returns the steps that are required at a provider before a team can use its own
 // credentials there: POST /v1/org/{org_id}/prepare_team_custom_credentials/{env}/{region}.
-func (s *CustomCredentialsService) Prepare(ctx context.Context, env labhealth.TeamEnvironment, region labhealth.Region, teamID uuid.UUID, provider labhealth.Provider, opts ...labhealth.CallOption) (*TeamCustomCredentialsPreparation, error) {
+func (s *CustomCredentialsService) Prepare(ctx context.Context, teamID uuid.UUID, env labhealth.TeamEnvironment, region labhealth.Region, provider labhealth.Provider, opts ...labhealth.CallOption) (*TeamCustomCredentialsPreparation, error) {
 	r := request{
 		Op: opPrepareCustomCredentials, IDs: []string{string(env), string(region)},
 		Body: &prepareTeamCustomCredentialsBody{teamID, provider},

@@ -8,6 +8,9 @@
 // API reference only. A deployment may differ: see [labhealth.WithPath], [labhealth.WithQuery] and
 // [Client.Do]. Keys, signing secrets, tokens and connection strings are of type [labhealth.Secret].
 //
+// Arguments are in the same order everywhere: the ID of the team, its environment and region, the ID
+// of the resource, and the body.
+//
 // # Operations
 //
 //	GET    /v1/org/{org_id}                                                              Client.Organisation.Get

@@ -2,6 +2,7 @@ package management
 
 import (
 	"encoding/json"
+	"go/ast"
 	"reflect"
 	"slices"
 	"strings"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/labhealth/labhealth-go"
 	"github.com/labhealth/labhealth-go/internal/reference"
+	"github.com/labhealth/labhealth-go/internal/reference/referencetest"
 )
 
 // What the tables of the public API reference do not say about the management API.
@@ -121,5 +123,45 @@ func TestOperationsTables(t *testing.T) {
 	}
 	if got, want := len(operations), len(managementReference.Operations); got != want {
 		t.Errorf("%d operations, the tables have %d", got, want)
+	}
+}
+
+// Arguments are in the same order everywhere: context, team, environment, region, resource, what is
+// sent, options.
+func TestArgumentOrder(t *testing.T) {
+	order := func(name string) int {
+		switch name {
+		case "ctx", "teamID", "env", "region":
+			return slices.Index([]string{"ctx", "teamID", "env", "region"}, name)
+		case "keyID", "webhookID", "accountID", "keyIDs", "credentialIDs":
+			return 4
+		case "opts":
+			return 6
+		}
+		return 5
+	}
+	_, files := referencetest.ParsePackage(t)
+	methods := 0
+	for _, file := range files {
+		for _, decl := range file.Decls {
+			f, ok := decl.(*ast.FuncDecl)
+			if !ok || f.Recv == nil || !f.Name.IsExported() {
+				continue
+			}
+			methods++
+			last, name := -1, ""
+			for _, field := range f.Type.Params.List {
+				for _, param := range field.Names {
+					if now := order(param.Name); now < last {
+						t.Errorf("%s: %s comes after %s", f.Name.Name, param.Name, name)
+					} else {
+						last, name = now, param.Name
+					}
+				}
+			}
+		}
+	}
+	if methods < 50 {
+		t.Errorf("only %d methods", methods)
 	}
 }

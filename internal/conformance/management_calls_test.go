@@ -394,7 +394,7 @@ func TestManagementCalls(t *testing.T) {
 			return c.CustomCredentials.Delete(ctx, sandbox, us, []uuid.UUID{testKeyID})
 		},
 			"DELETE " + org + "/team_custom_credentials/sandbox/us?credential_id=e4c9a7f6-2d31-4e5a-af8c-1a9b3d4e5f62", "", deletionJSON, &deletion1},
-		{"CustomCredentials.Prepare", func(c client) (any, error) { return c.CustomCredentials.Prepare(ctx, sandbox, us, testTeam, "oura") },
+		{"CustomCredentials.Prepare", func(c client) (any, error) { return c.CustomCredentials.Prepare(ctx, testTeam, sandbox, us, "oura") },
 			"POST " + org + "/prepare_team_custom_credentials/sandbox/us", `{"team_id":"c2a7e5d4-0b1f-4c3e-8d6a-9e7f1b2c3d40","provider":"oura"}`, preparationJSON,
 			&management.TeamCustomCredentialsPreparation{Status: management.PreparationStatusPreparationsRequired, PreparationSteps: []management.PreparationStep{
 				{Type: "redirect_uri", Key: new("uri"), Value: "https://example.com/cb", Description: new("Allow it.")}}}},

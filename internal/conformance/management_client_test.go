@@ -612,6 +612,47 @@ func TestManagementDo(t *testing.T) {
 	client.CloseIdleConnections()
 }
 
+// Do verifies the types of both packages as their methods do.
+func TestManagementDoVerifies(t *testing.T) {
+	const id = `"6f1c9b1e-3d7a-4a55-9c0e-5b8f2d4e7a11"`
+	for _, test := range []struct {
+		out  any
+		body string
+		want string
+	}{
+		{new(management.Team), `["a"]`, "it is not a JSON object"},
+		{new(management.BatchDeletion), `null`, "it is not a JSON object"},
+		{new(management.Team), `{}`, "it has no readable team id"},
+		{new(management.TeamPage), `{"detail":"broken"}`, "it has no list"},
+		{new(labhealth.User), `{}`, "it has no readable user id"},
+		{new(labhealth.OrderPage), `[{"id":` + id + `}]`, ""},
+		{new(management.ETLPipelinePage), `[{"team_id":` + id + `}]`, ""},
+		{new(management.BatchDeletion), `{}`, ""},
+		{new([]management.Team), `[{},{"id":` + id + `}]`, ""},
+		{new(json.RawMessage), ` 5`, ""},
+	} {
+		client, _ := managing(t, []reply{{status: 200, body: test.body}})
+		err := client.Do(t.Context(), "GET", "/v1/org/x/anything", nil, test.out)
+		want := ""
+		if test.want != "" {
+			want = unreadableText("GET (Do)", test.want, err)
+		}
+		if errorText(err) != want {
+			t.Errorf("%T from %s: %v, want %q", test.out, test.body, err, want)
+		}
+		if encoded, _ := json.Marshal(test.out); err == nil && strings.HasPrefix(test.body, "{") && string(encoded) != test.body {
+			t.Errorf("%T from %s is %s", test.out, test.body, encoded)
+		}
+	}
+	for _, out := range []any{management.Team{}, (*management.Team)(nil), map[string]any{}, 5} {
+		client, s := managing(t, nil)
+		err := client.Do(t.Context(), "POST", "/v1/org/x/anything", nil, out)
+		if errorText(err) != "labhealth: POST (Do): not sent: out must be nil or a pointer that is not nil" || len(s.sent) > 0 {
+			t.Errorf("%T: %v, %d requests", out, err, len(s.sent))
+		}
+	}
+}
+
 // A call cannot set the headers of keys.
 func TestManagementReservedHeaders(t *testing.T) {
 	client, s := managing(t, nil)

@@ -132,7 +132,7 @@ func TestManagementOverTheWire(t *testing.T) {
 	equal(t, false, credentials.CreatedAt.IsZero() || credentials.UpdatedAt.IsZero())
 	n, err = count(c.CustomCredentials.All(ctx, sandbox, us, management.ListTeamCustomCredentialsParams{}))
 	equal(t, "1 <nil>", fmt.Sprint(n, err))
-	preparation, err := c.CustomCredentials.Prepare(ctx, sandbox, us, team.ID, "oura")
+	preparation, err := c.CustomCredentials.Prepare(ctx, team.ID, sandbox, us, "oura")
 	read(preparation, err)
 	equal(t, management.PreparationStatusPreparationsRequired, preparation.Status)
 	read(c.CustomCredentials.Delete(ctx, sandbox, us, []uuid.UUID{credentials.ID}))

@@ -1,11 +1,16 @@
 package referencetest
 
 import (
+	"bytes"
 	"encoding/json"
+	"fmt"
 	"go/ast"
 	"reflect"
 	"slices"
+	"strings"
 	"testing"
+
+	"github.com/labhealth/labhealth-go/internal/jsonread"
 )
 
 // Lossless checks that every type of the source that embeds RawObject has its JSON methods, and is
@@ -73,6 +78,31 @@ func RoundTrips(t *testing.T, types []reflect.Type) (n int) {
 		}
 	}
 	return n
+}
+
+// CheckReceived checks that text decodes into v, a pointer to a zero value, if it is JSON, encodes to
+// the same JSON, and prints the redacted form.
+func CheckReceived(t *testing.T, v any, text []byte) {
+	t.Helper()
+	given := slices.Clone(text)
+	err := v.(json.Unmarshaler).UnmarshalJSON(given)
+	clear(given) // the value must not share the caller's bytes
+	if (err == nil) != (jsonread.Valid(text) == nil) && len(text) < 1<<16 {
+		t.Fatalf("%T: %v", v, err)
+	}
+	if err != nil {
+		return
+	}
+	if out, err := v.(json.Marshaler).MarshalJSON(); err != nil || !bytes.Equal(out, bytes.Trim(text, " \t\r\n")) {
+		t.Fatalf("%T: %q became %q, %v", v, text, out, err)
+	}
+	if strings.Contains(fmt.Sprint(reflect.Zero(reflect.TypeOf(v).Elem())), "redacted") {
+		for _, verb := range []string{"%v", "%#v", "%s", "%x"} {
+			if out := fmt.Sprintf(verb, v); !strings.Contains(out, "redacted") || len(out) > 300 {
+				t.Fatalf("%T prints %q", v, out)
+			}
+		}
+	}
 }
 
 // Types returns the Go types of all components.
