@@ -82,6 +82,26 @@ func (e Environment) Region() Region {
 	return Region(region)
 }
 
+// TeamEnvironment is one of the two environments of a team. [Environment] explains how it relates
+// to the deployments of the team API. Values other than the constants occur.
+type TeamEnvironment string
+
+// Values of [TeamEnvironment].
+const (
+	TeamEnvironmentProduction TeamEnvironment = "production"
+	TeamEnvironmentSandbox    TeamEnvironment = "sandbox"
+)
+
+// Region is the region that stores the data of a team. [Environment] explains how it relates to the
+// deployments of the team API. Values other than the constants occur.
+type Region string
+
+// Values of [Region].
+const (
+	RegionUS Region = "us"
+	RegionEU Region = "eu"
+)
+
 // WithProductionUS uses the deployment for production in the US, at the given base URL: see
 // [WithBaseURL].
 func WithProductionUS(base string) Option { return withBaseURL("WithProductionUS", ProductionUS, base) }

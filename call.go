@@ -123,7 +123,7 @@ func coreOf[S ~struct{ core *core }](service *S) *core {
 func (c *core) usable(ctx context.Context) error {
 	switch {
 	case c == nil:
-		return invalid("is nil or its zero value: create it with NewClient or NewManagementClient", "client")
+		return invalid("is nil or its zero value: create it with NewClient", "client")
 	case ctx == nil:
 		return invalid("must not be nil: use context.Background() if there is no other", "ctx")
 	}

@@ -42,7 +42,7 @@ type Client struct {
 // x-service-api-key with every request, to the base URL only. One option that sets the base URL is
 // required, such as [WithSandboxUS]. With [WithCredentials], apiKey must be empty.
 func NewClient(apiKey string, opts ...Option) (*Client, error) {
-	c, err := newCore(teamKeyHeader, apiKey, teamOperations, opts)
+	c, err := newCore(teamKeyHeader, apiKey, operations, opts)
 	if err != nil {
 		return nil, err
 	}
@@ -115,7 +115,7 @@ func newCore(header, key string, operations []string, opts []Option) (*core, err
 	return c, nil
 }
 
-// setupError reports an invalid argument of NewClient or NewManagementClient: nothing was sent.
+// setupError reports an invalid argument of NewClient: nothing was sent.
 type setupError struct{ cause error }
 
 func (e *setupError) Error() string         { return "labhealth: " + e.cause.Error() }

@@ -24,8 +24,8 @@ type Credentials struct {
 }
 
 // WithCredentials asks source for the credentials when they are needed, in place of the key, which
-// must be empty: for keys that are rotated, and for access tokens ([TeamsService.Credentials]). The
-// management API accepts keys only.
+// must be empty: for keys that are rotated, and for access tokens (Teams.Credentials of package
+// management). The management API accepts keys only.
 //
 // The credentials are cached until shortly before they expire: source is asked again, in the
 // background, in the last fifth of their lifetime, at most a minute before its end. A call waits

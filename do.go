@@ -28,12 +28,6 @@ func (c *Client) Do(ctx context.Context, method, path string, body, out any, opt
 	return c.shared().doPath(ctx, method, path, body, out, opts)
 }
 
-// Do calls any endpoint of the management API, as [Client.Do] does. path is the whole path, such as
-// "/v1/org/" + orgID.String() + "/team".
-func (c *ManagementClient) Do(ctx context.Context, method, path string, body, out any, opts ...CallOption) error {
-	return c.shared().doPath(ctx, method, path, body, out, opts)
-}
-
 func (c *core) doPath(ctx context.Context, method, path string, body, out any, opts []CallOption) error {
 	if !slices.Contains(doMethods, method) {
 		return withOp("Do", invalid("must be GET, HEAD, POST, PUT, PATCH or DELETE", "method"))

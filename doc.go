@@ -1,7 +1,7 @@
 // Package labhealth is a client for the lab orders, appointments, users, wearable data and webhooks
 // of a health-data and lab-testing service. It imports, creates and tracks lab orders, books
-// appointments, manages the users of a team and their connections to wearable providers, reads
-// wearable data, and manages teams, keys and webhooks.
+// appointments, manages the users of a team and their connections to wearable providers, and reads
+// wearable data.
 //
 // One call creates at most one order, and every error reports whether the request was not sent,
 // rejected, applied or unknown. Unknown fields, enum values and types survive decoding and
@@ -31,6 +31,7 @@
 //
 // Package [github.com/labhealth/labhealth-go/webhooks] receives the events of the service. Package
 // [github.com/labhealth/labhealth-go/bulk] imports thousands of orders. Package
+// [github.com/labhealth/labhealth-go/management] manages teams, keys and webhooks. Package
 // [github.com/labhealth/labhealth-go/labhealthtest] provides an embedded service for development
 // and tests.
 //
@@ -123,8 +124,9 @@
 //	GET    /v2/team/{team_id}/physicians                           Client.Team.Physicians
 //	any other                                                      Client.Do
 //
-// The management API has a separate client, [ManagementClient], so that its keys are never sent to
-// the team API or vice versa.
+// The management API has a separate client, that of package
+// [github.com/labhealth/labhealth-go/management], so that its keys are never sent to the team API
+// or vice versa.
 //
 // # Sources
 //
@@ -149,9 +151,10 @@
 //
 // # Credentials
 //
-// A [Client] has a team API key, a [ManagementClient] a management key. [WithCredentials] replaces
-// the key with a function that is asked when credentials are needed, so that keys are rotated and
-// access tokens renewed without a new client: [TeamsService.Credentials] returns such a function.
+// A [Client] has a team API key, a client of package management a management key. [WithCredentials]
+// replaces the key with a function that is asked when credentials are needed, so that keys are
+// rotated and access tokens renewed without a new client: Teams.Credentials of package management
+// returns such a function.
 //
 // # Values
 //
@@ -188,7 +191,7 @@
 //   - *[TeamConflictError]: the integration team ID is in use; it has the existing team's ID
 //   - *[DecodeError]: the response is 2xx but cannot be decoded
 //   - *[TransportError]: there is no response; it wraps the context's error and the cause, and the
-//     *APIError of an earlier attempt or of [TeamsService.Credentials]: test the outcome first
+//     *APIError of an earlier attempt or of the source of credentials: test the outcome first
 //   - *[RedirectError]: the response is a redirect that is not followed
 //
 // # Retries

@@ -12,9 +12,6 @@ import (
 func (v *APIKey) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
 func (v APIKey) MarshalJSON() ([]byte, error)  { return jsonread.Marshal(v) }
 
-func (v *AccessToken) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
-func (v AccessToken) MarshalJSON() ([]byte, error)  { return jsonread.Marshal(v) }
-
 func (v *Address) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
 func (v Address) MarshalJSON() ([]byte, error)  { return jsonread.Marshal(v) }
 
@@ -50,23 +47,8 @@ func (v AreaInfo) MarshalJSON() ([]byte, error)  { return jsonread.Marshal(v) }
 func (v *AtHomePhlebotomyOrder) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
 func (v AtHomePhlebotomyOrder) MarshalJSON() ([]byte, error)  { return jsonread.Marshal(v) }
 
-func (v *AzureAMQP) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
-func (v AzureAMQP) MarshalJSON() ([]byte, error)  { return jsonread.Marshal(v) }
-
-func (v *BatchDeletion) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
-func (v BatchDeletion) MarshalJSON() ([]byte, error)  { return jsonread.Marshal(v) }
-
-func (v *BlobStorage) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
-func (v BlobStorage) MarshalJSON() ([]byte, error)  { return jsonread.Marshal(v) }
-
-func (v *BrandInformation) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
-func (v BrandInformation) MarshalJSON() ([]byte, error)  { return jsonread.Marshal(v) }
-
 func (v *ClinicalInformation) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
 func (v ClinicalInformation) MarshalJSON() ([]byte, error)  { return jsonread.Marshal(v) }
-
-func (v *CloudPubSub) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
-func (v CloudPubSub) MarshalJSON() ([]byte, error)  { return jsonread.Marshal(v) }
 
 func (v *CommunicationSettings) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
 func (v CommunicationSettings) MarshalJSON() ([]byte, error)  { return jsonread.Marshal(v) }
@@ -80,9 +62,6 @@ func (v ConnectedSource) MarshalJSON() ([]byte, error)  { return jsonread.Marsha
 func (v *ConnectionErrorDetails) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
 func (v ConnectionErrorDetails) MarshalJSON() ([]byte, error)  { return jsonread.Marshal(v) }
 
-func (v *CustomCredentialsDetails) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
-func (v CustomCredentialsDetails) MarshalJSON() ([]byte, error)  { return jsonread.Marshal(v) }
-
 func (v *DaySlots) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
 func (v DaySlots) MarshalJSON() ([]byte, error)  { return jsonread.Marshal(v) }
 
@@ -92,17 +71,8 @@ func (v DemoConnection) MarshalJSON() ([]byte, error)  { return jsonread.Marshal
 func (v *Device) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
 func (v Device) MarshalJSON() ([]byte, error)  { return jsonread.Marshal(v) }
 
-func (v *ETLPipeline) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
-func (v ETLPipeline) MarshalJSON() ([]byte, error)  { return jsonread.Marshal(v) }
-
-func (v *ETLPipelinePage) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
-func (v ETLPipelinePage) MarshalJSON() ([]byte, error)  { return jsonread.Marshal(v) }
-
 func (v *EventDestinationPreferences) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
 func (v EventDestinationPreferences) MarshalJSON() ([]byte, error)  { return jsonread.Marshal(v) }
-
-func (v *EventHubMatcher) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
-func (v EventHubMatcher) MarshalJSON() ([]byte, error)  { return jsonread.Marshal(v) }
 
 func (v *ExpectedResult) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
 func (v ExpectedResult) MarshalJSON() ([]byte, error)  { return jsonread.Marshal(v) }
@@ -113,17 +83,8 @@ func (v FallbackBirthDate) MarshalJSON() ([]byte, error)  { return jsonread.Mars
 func (v *FallbackTimeZone) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
 func (v FallbackTimeZone) MarshalJSON() ([]byte, error)  { return jsonread.Marshal(v) }
 
-func (v *FitbitCredentials) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
-func (v FitbitCredentials) MarshalJSON() ([]byte, error)  { return jsonread.Marshal(v) }
-
-func (v *GetLabsCredentials) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
-func (v GetLabsCredentials) MarshalJSON() ([]byte, error)  { return jsonread.Marshal(v) }
-
 func (v *GuarantorDetails) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
 func (v GuarantorDetails) MarshalJSON() ([]byte, error)  { return jsonread.Marshal(v) }
-
-func (v *HistoricalDaysToPull) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
-func (v HistoricalDaysToPull) MarshalJSON() ([]byte, error)  { return jsonread.Marshal(v) }
 
 func (v *HistoricalPull) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
 func (v HistoricalPull) MarshalJSON() ([]byte, error)  { return jsonread.Marshal(v) }
@@ -142,12 +103,6 @@ func (v Lab) MarshalJSON() ([]byte, error)  { return jsonread.Marshal(v) }
 
 func (v *LabAccount) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
 func (v LabAccount) MarshalJSON() ([]byte, error)  { return jsonread.Marshal(v) }
-
-func (v *LabAccountResponse) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
-func (v LabAccountResponse) MarshalJSON() ([]byte, error)  { return jsonread.Marshal(v) }
-
-func (v *LabCorpCredentials) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
-func (v LabCorpCredentials) MarshalJSON() ([]byte, error)  { return jsonread.Marshal(v) }
 
 func (v *LabLocation) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
 func (v LabLocation) MarshalJSON() ([]byte, error)  { return jsonread.Marshal(v) }
@@ -184,15 +139,6 @@ func (v LinkToken) MarshalJSON() ([]byte, error)  { return jsonread.Marshal(v) }
 
 func (v *LngLat) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
 func (v LngLat) MarshalJSON() ([]byte, error)  { return jsonread.Marshal(v) }
-
-func (v *ManagementKey) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
-func (v ManagementKey) MarshalJSON() ([]byte, error)  { return jsonread.Marshal(v) }
-
-func (v *ManagementKeyCreator) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
-func (v ManagementKeyCreator) MarshalJSON() ([]byte, error)  { return jsonread.Marshal(v) }
-
-func (v *ManagementKeyPage) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
-func (v ManagementKeyPage) MarshalJSON() ([]byte, error)  { return jsonread.Marshal(v) }
 
 func (v *Marker) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
 func (v Marker) MarshalJSON() ([]byte, error)  { return jsonread.Marshal(v) }
@@ -245,9 +191,6 @@ func (v OrderTransaction) MarshalJSON() ([]byte, error)  { return jsonread.Marsh
 func (v *OrderTransactionDetails) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
 func (v OrderTransactionDetails) MarshalJSON() ([]byte, error)  { return jsonread.Marshal(v) }
 
-func (v *Organisation) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
-func (v Organisation) MarshalJSON() ([]byte, error)  { return jsonread.Marshal(v) }
-
 func (v *PSCAreaInfo) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
 func (v PSCAreaInfo) MarshalJSON() ([]byte, error)  { return jsonread.Marshal(v) }
 
@@ -260,9 +203,6 @@ func (v PSCInfo) MarshalJSON() ([]byte, error)  { return jsonread.Marshal(v) }
 func (v *PerformingLaboratory) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
 func (v PerformingLaboratory) MarshalJSON() ([]byte, error)  { return jsonread.Marshal(v) }
 
-func (v *PhlebFindersCredentials) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
-func (v PhlebFindersCredentials) MarshalJSON() ([]byte, error)  { return jsonread.Marshal(v) }
-
 func (v *PhlebotomyAreaInfo) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
 func (v PhlebotomyAreaInfo) MarshalJSON() ([]byte, error)  { return jsonread.Marshal(v) }
 
@@ -271,9 +211,6 @@ func (v PhlebotomyProviderInfo) MarshalJSON() ([]byte, error)  { return jsonread
 
 func (v *PostOrderResponse) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
 func (v PostOrderResponse) MarshalJSON() ([]byte, error)  { return jsonread.Marshal(v) }
-
-func (v *PreparationStep) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
-func (v PreparationStep) MarshalJSON() ([]byte, error)  { return jsonread.Marshal(v) }
 
 func (v *Pricing) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
 func (v Pricing) MarshalJSON() ([]byte, error)  { return jsonread.Marshal(v) }
@@ -287,26 +224,11 @@ func (v PricingModifier) MarshalJSON() ([]byte, error)  { return jsonread.Marsha
 func (v *PricingModifierRange) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
 func (v PricingModifierRange) MarshalJSON() ([]byte, error)  { return jsonread.Marshal(v) }
 
-func (v *PrometheusQueryData) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
-func (v PrometheusQueryData) MarshalJSON() ([]byte, error)  { return jsonread.Marshal(v) }
-
-func (v *PrometheusQueryResponse) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
-func (v PrometheusQueryResponse) MarshalJSON() ([]byte, error)  { return jsonread.Marshal(v) }
-
-func (v *PrometheusQueryResult) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
-func (v PrometheusQueryResult) MarshalJSON() ([]byte, error)  { return jsonread.Marshal(v) }
-
-func (v *ProviderDataPullPreferences) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
-func (v ProviderDataPullPreferences) MarshalJSON() ([]byte, error)  { return jsonread.Marshal(v) }
-
 func (v *ProviderDetails) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
 func (v ProviderDetails) MarshalJSON() ([]byte, error)  { return jsonread.Marshal(v) }
 
 func (v *ProviderHistoricalPulls) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
 func (v ProviderHistoricalPulls) MarshalJSON() ([]byte, error)  { return jsonread.Marshal(v) }
-
-func (v *RabbitMQ) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
-func (v RabbitMQ) MarshalJSON() ([]byte, error)  { return jsonread.Marshal(v) }
 
 func (v *ResendEventsResponse) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
 func (v ResendEventsResponse) MarshalJSON() ([]byte, error)  { return jsonread.Marshal(v) }
@@ -353,52 +275,11 @@ func (v Source) MarshalJSON() ([]byte, error)  { return jsonread.Marshal(v) }
 func (v *SourceMarker) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
 func (v SourceMarker) MarshalJSON() ([]byte, error)  { return jsonread.Marshal(v) }
 
-func (v *Svix) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
-func (v Svix) MarshalJSON() ([]byte, error)  { return jsonread.Marshal(v) }
-
-func (v *Team) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
-func (v Team) MarshalJSON() ([]byte, error)  { return jsonread.Marshal(v) }
-
-func (v *TeamAPIKey) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
-func (v TeamAPIKey) MarshalJSON() ([]byte, error)  { return jsonread.Marshal(v) }
-
-func (v *TeamAPIKeyPage) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
-func (v TeamAPIKeyPage) MarshalJSON() ([]byte, error)  { return jsonread.Marshal(v) }
-
 func (v *TeamConfig) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
 func (v TeamConfig) MarshalJSON() ([]byte, error)  { return jsonread.Marshal(v) }
 
-func (v *TeamCustomCredentials) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
-func (v TeamCustomCredentials) MarshalJSON() ([]byte, error)  { return jsonread.Marshal(v) }
-
-func (v *TeamCustomCredentialsPage) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
-func (v TeamCustomCredentialsPage) MarshalJSON() ([]byte, error)  { return jsonread.Marshal(v) }
-
-func (v *TeamCustomCredentialsPreparation) UnmarshalJSON(b []byte) error {
-	return jsonread.Unmarshal(b, v)
-}
-func (v TeamCustomCredentialsPreparation) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
-
-func (v *TeamDataPullPreferences) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
-func (v TeamDataPullPreferences) MarshalJSON() ([]byte, error)  { return jsonread.Marshal(v) }
-
-func (v *TeamDataPullPreferencesPage) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
-func (v TeamDataPullPreferencesPage) MarshalJSON() ([]byte, error)  { return jsonread.Marshal(v) }
-
 func (v *TeamDetails) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
 func (v TeamDetails) MarshalJSON() ([]byte, error)  { return jsonread.Marshal(v) }
-
-func (v *TeamPage) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
-func (v TeamPage) MarshalJSON() ([]byte, error)  { return jsonread.Marshal(v) }
-
-func (v *TeamRoleBinding) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
-func (v TeamRoleBinding) MarshalJSON() ([]byte, error)  { return jsonread.Marshal(v) }
-
-func (v *TeamScopeRequirements) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
-func (v TeamScopeRequirements) MarshalJSON() ([]byte, error)  { return jsonread.Marshal(v) }
-
-func (v *TeamSettings) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
-func (v TeamSettings) MarshalJSON() ([]byte, error)  { return jsonread.Marshal(v) }
 
 func (v *TestkitOrder) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
 func (v TestkitOrder) MarshalJSON() ([]byte, error)  { return jsonread.Marshal(v) }
@@ -442,18 +323,6 @@ func (v UserResourcesPage) MarshalJSON() ([]byte, error)  { return jsonread.Mars
 func (v *WalkInTestOrder) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
 func (v WalkInTestOrder) MarshalJSON() ([]byte, error)  { return jsonread.Marshal(v) }
 
-func (v *Webhook) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
-func (v Webhook) MarshalJSON() ([]byte, error)  { return jsonread.Marshal(v) }
-
-func (v *WebhookHeaders) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
-func (v WebhookHeaders) MarshalJSON() ([]byte, error)  { return jsonread.Marshal(v) }
-
-func (v *WebhookPage) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
-func (v WebhookPage) MarshalJSON() ([]byte, error)  { return jsonread.Marshal(v) }
-
-func (v *WebhookSecret) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
-func (v WebhookSecret) MarshalJSON() ([]byte, error)  { return jsonread.Marshal(v) }
-
 func (v *WorkoutStream) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
 func (v WorkoutStream) MarshalJSON() ([]byte, error)  { return jsonread.Marshal(v) }
 
@@ -463,12 +332,8 @@ func (v Attempt) Format(s fmt.State, _ rune) { redact.Print(s, v.LogValue().Stri
 
 func (v Call) Format(s fmt.State, _ rune) { redact.Print(s, v.LogValue().String()) }
 
-func (v ManagementKey) Format(s fmt.State, _ rune) { redact.Print(s, v.LogValue().String()) }
-
 func (v Order) Format(s fmt.State, _ rune) { redact.Print(s, v.LogValue().String()) }
 
 func (v PostOrderResponse) Format(s fmt.State, _ rune) { redact.Print(s, v.LogValue().String()) }
-
-func (v TeamAPIKey) Format(s fmt.State, _ rune) { redact.Print(s, v.LogValue().String()) }
 
 func (v User) Format(s fmt.State, _ rune) { redact.Print(s, v.LogValue().String()) }

@@ -2,8 +2,8 @@
 
 package labhealth
 
-// teamOperations are the operations of the team API that have methods, by path.
-var teamOperations = []string{
+// operations are the operations that have methods, by path.
+var operations = []string{
 	opListOrders,
 	opHistoricalPulls,
 	opUserResources,
@@ -85,48 +85,4 @@ var teamOperations = []string{
 	opGetOrderTransaction,
 	opOrderTransactionResults,
 	opOrderTransactionResultsPDF,
-}
-
-// managementOperations are the operations of the management API that have methods, by path.
-var managementOperations = []string{
-	opGetOrganisation,
-	opUpdateOrganisation,
-	opListOrgLabAccounts,
-	opUpdateLabAccount,
-	opListManagementKeys,
-	opCreateManagementKey,
-	opDeleteManagementKey,
-	opUpdateManagementKey,
-	opPrepareCustomCredentials,
-	opResolveTeam,
-	opListTeams,
-	opCreateTeam,
-	opDeleteTeam,
-	opGetTeam,
-	opUpdateTeam,
-	opCreateAccessToken,
-	opGetScopeRequirements,
-	opUpsertScopeRequirements,
-	opGetEventDeliveryMetric,
-	opListWebhooks,
-	opCreateWebhook,
-	opDeleteWebhook,
-	opGetWebhook,
-	opUpdateWebhook,
-	opGetWebhookHeaders,
-	opReplaceWebhookHeaders,
-	opGetWebhookSecret,
-	opRotateWebhookSecret,
-	opDeleteTeamAPIKeys,
-	opListTeamAPIKeys,
-	opCreateTeamAPIKey,
-	opDeleteCustomCredentials,
-	opListCustomCredentials,
-	opUpsertCustomCredentials,
-	opDeleteDataPullPreferences,
-	opListDataPullPreferences,
-	opUpsertDataPullPreferences,
-	opDeletePipelines,
-	opListPipelines,
-	opUpsertPipelines,
 }

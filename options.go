@@ -13,8 +13,8 @@ import (
 	"github.com/labhealth/labhealth-go/internal/transport"
 )
 
-// Option configures a client. If an option is invalid, [NewClient] and [NewManagementClient] return
-// an error.
+// Option configures a client. If an option is invalid, [NewClient] and the NewClient of package
+// management return an error.
 type Option func(*config) error
 
 // config holds the settings made by the options of a client.
@@ -139,7 +139,7 @@ func WithPath(operation, path string) Option {
 	return func(c *config) error {
 		switch {
 		case slices.Contains(c.operations, operation):
-		case slices.Contains(teamOperations, operation), slices.Contains(managementOperations, operation):
+		case slices.Contains(operations, operation), isManagement(operation) && !isManagement(c.operations[0]):
 			return fmt.Errorf("WithPath: %q is an operation of the other API", operation)
 		default:
 			return fmt.Errorf("WithPath: unknown operation %q: did you mean %q?", operation, closest(operation, c.operations))
@@ -155,6 +155,8 @@ func WithPath(operation, path string) Option {
 		return nil
 	}
 }
+
+func isManagement(operation string) bool { return strings.Contains(operation, " /v1/org/") }
 
 // closest returns the name that has the longest start and end in common with s.
 func closest(s string, names []string) string {

@@ -23,12 +23,6 @@ func (v AoEQuestion) LogValue() slog.Value       { return redact.LogFields(v) }
 func (v AppointmentCancellationReason) Format(s fmt.State, _ rune) { redact.PrintFields(s, v) }
 func (v AppointmentCancellationReason) LogValue() slog.Value       { return redact.LogFields(v) }
 
-func (v BatchDeletion) Format(s fmt.State, _ rune) { redact.PrintFields(s, v) }
-func (v BatchDeletion) LogValue() slog.Value       { return redact.LogFields(v) }
-
-func (v BrandInformation) Format(s fmt.State, _ rune) { redact.PrintFields(s, v) }
-func (v BrandInformation) LogValue() slog.Value       { return redact.LogFields(v) }
-
 func (v ExpectedResult) Format(s fmt.State, _ rune) { redact.PrintFields(s, v) }
 func (v ExpectedResult) LogValue() slog.Value       { return redact.LogFields(v) }
 
@@ -40,9 +34,6 @@ func (v Lab) LogValue() slog.Value       { return redact.LogFields(v) }
 
 func (v LabAccount) Format(s fmt.State, _ rune) { redact.PrintFields(s, v) }
 func (v LabAccount) LogValue() slog.Value       { return redact.LogFields(v) }
-
-func (v LabAccountResponse) Format(s fmt.State, _ rune) { redact.PrintFields(s, v) }
-func (v LabAccountResponse) LogValue() slog.Value       { return redact.LogFields(v) }
 
 func (v LabTest) Format(s fmt.State, _ rune) { redact.PrintFields(s, v) }
 func (v LabTest) LogValue() slog.Value       { return redact.LogFields(v) }
@@ -68,12 +59,6 @@ func (v MarkerPricing) LogValue() slog.Value       { return redact.LogFields(v) 
 func (v OrderEvent) Format(s fmt.State, _ rune) { redact.PrintFields(s, v) }
 func (v OrderEvent) LogValue() slog.Value       { return redact.LogFields(v) }
 
-func (v Organisation) Format(s fmt.State, _ rune) { redact.PrintFields(s, v) }
-func (v Organisation) LogValue() slog.Value       { return redact.LogFields(v) }
-
-func (v PreparationStep) Format(s fmt.State, _ rune) { redact.PrintFields(s, v) }
-func (v PreparationStep) LogValue() slog.Value       { return redact.LogFields(v) }
-
 func (v Pricing) Format(s fmt.State, _ rune) { redact.PrintFields(s, v) }
 func (v Pricing) LogValue() slog.Value       { return redact.LogFields(v) }
 
@@ -94,15 +79,6 @@ func (v Source) LogValue() slog.Value       { return redact.LogFields(v) }
 
 func (v SourceMarker) Format(s fmt.State, _ rune) { redact.PrintFields(s, v) }
 func (v SourceMarker) LogValue() slog.Value       { return redact.LogFields(v) }
-
-func (v Team) Format(s fmt.State, _ rune) { redact.PrintFields(s, v) }
-func (v Team) LogValue() slog.Value       { return redact.LogFields(v) }
-
-func (v TeamPage) Format(s fmt.State, _ rune) { redact.PrintFields(s, v) }
-func (v TeamPage) LogValue() slog.Value       { return redact.LogFields(v) }
-
-func (v TeamSettings) Format(s fmt.State, _ rune) { redact.PrintFields(s, v) }
-func (v TeamSettings) LogValue() slog.Value       { return redact.LogFields(v) }
 
 func (v TimeSlot) Format(s fmt.State, _ rune) { redact.PrintFields(s, v) }
 func (v TimeSlot) LogValue() slog.Value       { return redact.LogFields(v) }

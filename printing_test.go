@@ -225,11 +225,11 @@ var harmlessTypes = strings.Fields(`
 	labhealth-go.ListHistoricalPullsParams labhealth-go.ListLabTestsParams labhealth-go.ListMarkersParams labhealth-go.ListSamplesParams
 	labhealth-go.ListSummariesParams labhealth-go.ListUserResourcesParams
 
-	labhealth-go.CreateManagementKeyBody labhealth-go.CreateTeamAPIKeyBody labhealth-go.CreateTeamBody labhealth-go.UpdateManagementKeyBody
-	labhealth-go.UpdateOrganisationBody labhealth-go.UpdateTeamBody labhealth-go.UpsertProviderDataPullPreferences
-	labhealth-go.UpsertTeamDataPullPreferencesBody labhealth-go.ListETLPipelinesParams labhealth-go.ListManagementKeysParams
-	labhealth-go.ListTeamAPIKeysParams labhealth-go.ListTeamCustomCredentialsParams labhealth-go.ListTeamDataPullPreferencesParams
-	labhealth-go.ListTeamsParams labhealth-go.ListWebhooksParams
+	management.CreateKeyBody management.CreateTeamAPIKeyBody management.CreateTeamBody management.UpdateKeyBody
+	management.UpdateOrganisationBody management.UpdateTeamBody management.UpsertProviderDataPullPreferences
+	management.UpsertTeamDataPullPreferencesBody management.ListETLPipelinesParams management.ListKeysParams
+	management.ListTeamAPIKeysParams management.ListTeamCustomCredentialsParams management.ListTeamDataPullPreferencesParams
+	management.ListTeamsParams management.ListWebhooksParams
 
 	bulk.CSVOptions bulk.Problem bulk.Progress
 	labhealthtest.Delivery labhealthtest.FaultPlan labhealthtest.OrderState labhealthtest.Request labhealthtest.Server

@@ -41,7 +41,7 @@ func TestSources(t *testing.T) {
 			}
 		}
 	}
-	for _, dir := range []string{".", "webhooks"} {
+	for _, dir := range []string{".", "management", "webhooks"} {
 		paths, err := filepath.Glob(filepath.Join(dir, "*.go"))
 		if err != nil {
 			t.Fatal(err)

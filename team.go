@@ -10,8 +10,7 @@ import (
 )
 
 // TeamService provides access to the team that the key of the client belongs to. See [Client.Team].
-// Teams are managed with [ManagementClient.Teams]. Source of its operations: public API reference
-// only.
+// Teams are managed with package management. Source of its operations: public API reference only.
 type TeamService struct{ core *core }
 
 const (
@@ -114,6 +113,26 @@ type TeamConfig struct {
 	EDSPreferences *EventDestinationPreferences `json:"eds_preferences,omitzero"`
 	// EventTypePrefixes selects the events that are sent, nil for all.
 	EventTypePrefixes []string `json:"event_type_prefixes,omitzero"`
+
+	RawObject `json:"-"`
+}
+
+// EventDestination is a kind of destination that an ETL pipeline pushes events to. Values other
+// than the constants occur.
+type EventDestination string
+
+// Values of [EventDestination].
+const (
+	EventDestinationCloudPubSub EventDestination = "cloud_pubsub"
+	EventDestinationRabbitMQ    EventDestination = "rabbitmq"
+	EventDestinationSvix        EventDestination = "svix"
+	EventDestinationAzureAMQP   EventDestination = "azure_amqp"
+)
+
+// EventDestinationPreferences selects the destinations that a pipeline uses.
+type EventDestinationPreferences struct {
+	Preferred EventDestination   `json:"preferred"` // the main destination
+	Enabled   []EventDestination `json:"enabled"`   // the destinations that are in use
 
 	RawObject `json:"-"`
 }

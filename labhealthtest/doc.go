@@ -19,7 +19,7 @@
 //
 // # Operations
 //
-// The server has all operations of labhealth.Client and labhealth.ManagementClient. It responds
+// The server has all operations of labhealth.Client and management.Client. It responds
 // like the service: with the same bodies, limits, defaults and errors, and with orders that have
 // all fields of the interface specification. It accepts paths in both forms that the specification
 // and the public API reference use, such as /orders and /v3/orders.

@@ -19,6 +19,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/labhealth/labhealth-go"
+	"github.com/labhealth/labhealth-go/management"
 )
 
 // settings are the flags that say which deployment a command uses.
@@ -161,7 +162,7 @@ func (a *app) httpClient() *http.Client {
 
 // managed is a client of the management API, with the team that a command is about.
 type managed struct {
-	*labhealth.ManagementClient
+	*management.Client
 
 	team        uuid.UUID
 	environment labhealth.TeamEnvironment
@@ -192,7 +193,7 @@ func (a *app) management(ctx context.Context, needsTeam bool) (*managed, error) 
 		return nil, err
 	}
 	opts := []labhealth.Option{labhealth.WithBaseURL(t.url), labhealth.WithHTTPClient(a.httpClient()), labhealth.WithUserAgent("labhealth-cli/" + version())}
-	m.ManagementClient, err = labhealth.NewManagementClient(org, key, opts...)
+	m.Client, err = management.NewClient(org, key, opts...)
 	if err != nil {
 		return nil, usagef("%s", errorText(err))
 	}

@@ -10,7 +10,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/spf13/cobra"
 
-	"github.com/labhealth/labhealth-go"
+	"github.com/labhealth/labhealth-go/management"
 )
 
 func newKeys(a *app) *cobra.Command {
@@ -46,7 +46,7 @@ without their values. With --json, each line is a key as the service has it, wit
 
 func (a *app) listTeamKeys(ctx context.Context, m *managed) error {
 	a.keyHeader("TEAM")
-	for key, err := range m.TeamAPIKeys.All(ctx, m.environment, m.region, labhealth.ListTeamAPIKeysParams{TeamID: m.team}) {
+	for key, err := range m.TeamAPIKeys.All(ctx, m.environment, m.region, management.ListTeamAPIKeysParams{TeamID: m.team}) {
 		if err != nil {
 			return err
 		}
@@ -59,7 +59,7 @@ func (a *app) listTeamKeys(ctx context.Context, m *managed) error {
 
 func (a *app) listManagementKeys(ctx context.Context, m *managed) error {
 	a.keyHeader("ROLE")
-	params := labhealth.ListManagementKeysParams{}
+	params := management.ListKeysParams{}
 	if a.team != "" {
 		params.TeamID = m.team
 	}
@@ -140,18 +140,18 @@ With --json, it prints id, label and secret.`,
 	return cmd
 }
 
-func (a *app) createKey(ctx context.Context, m *managed, label string, management bool) (secretJSON, error) {
-	if !management {
-		key, err := m.TeamAPIKeys.Create(ctx, m.environment, m.region, labhealth.CreateTeamAPIKeyBody{Label: label, TeamID: m.team})
+func (a *app) createKey(ctx context.Context, m *managed, label string, forManagement bool) (secretJSON, error) {
+	if !forManagement {
+		key, err := m.TeamAPIKeys.Create(ctx, m.environment, m.region, management.CreateTeamAPIKeyBody{Label: label, TeamID: m.team})
 		if err != nil {
 			return secretJSON{}, err
 		}
 		return secretJSON{key.ID.String(), key.Label, key.Value}, nil
 	}
-	body := labhealth.CreateManagementKeyBody{Label: label, Role: labhealth.ManagementKeyRoleOrgAdmin}
+	body := management.CreateKeyBody{Label: label, Role: management.KeyRoleOrgAdmin}
 	if setting(a.team, "LABHEALTH_TEAM_ID") != "" {
-		body.Role = labhealth.ManagementKeyRoleTeamAdmin
-		body.TeamRoleBindings = []labhealth.TeamRoleBinding{{TeamID: m.team}}
+		body.Role = management.KeyRoleTeamAdmin
+		body.TeamRoleBindings = []management.TeamRoleBinding{{TeamID: m.team}}
 	}
 	key, err := m.Keys.Create(ctx, body)
 	if err != nil {

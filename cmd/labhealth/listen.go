@@ -19,6 +19,7 @@ import (
 	"github.com/labhealth/labhealth-go"
 	"github.com/labhealth/labhealth-go/cmd/labhealth/internal/console"
 	"github.com/labhealth/labhealth-go/cmd/labhealth/internal/inspect"
+	"github.com/labhealth/labhealth-go/management"
 )
 
 // secretVariable is the environment variable with the signing secret of the webhook.
@@ -257,13 +258,13 @@ const registered = "labhealth listen"
 // process left behind that was killed.
 func (l *listening) register(ctx context.Context, box *sandboxState) (unregister func() error, err error) {
 	transport := &http.Transport{} // without a proxy
-	client, err := labhealth.NewManagementClient(box.OrgID, box.OrgKey, labhealth.WithBaseURL(box.local()),
+	client, err := management.NewClient(box.OrgID, box.OrgKey, labhealth.WithBaseURL(box.local()),
 		labhealth.WithHTTPClient(&http.Client{Transport: transport, Timeout: 10 * time.Second}))
 	if err != nil {
 		return nil, err
 	}
 	url, description := baseURL(l.listener.Addr())+"/", registered
-	for old, err := range client.Webhooks.All(ctx, box.TeamID, labhealth.TeamEnvironmentSandbox, labhealth.ListWebhooksParams{}) {
+	for old, err := range client.Webhooks.All(ctx, box.TeamID, labhealth.TeamEnvironmentSandbox, management.ListWebhooksParams{}) {
 		if err != nil {
 			return nil, fmt.Errorf("the webhooks of the sandbox at %s: %w", box.URL, err)
 		}
@@ -273,7 +274,7 @@ func (l *listening) register(ctx context.Context, box *sandboxState) (unregister
 			}
 		}
 	}
-	hook, err := client.Webhooks.Create(ctx, box.TeamID, labhealth.TeamEnvironmentSandbox, labhealth.CreateWebhookBody{
+	hook, err := client.Webhooks.Create(ctx, box.TeamID, labhealth.TeamEnvironmentSandbox, management.CreateWebhookBody{
 		URL: url, Description: &description, Secret: labhealth.Secret(box.WebhookSecret),
 	})
 	if err != nil {

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/labhealth/labhealth-go"
+	"github.com/labhealth/labhealth-go/management"
 	"github.com/labhealth/labhealth-go/webhooks"
 )
 
@@ -33,7 +34,7 @@ With --json, each line is a webhook as the service has it.`,
 				return err
 			}
 			count := 0
-			for webhook, err := range m.Webhooks.All(cmd.Context(), m.team, m.environment, labhealth.ListWebhooksParams{}) {
+			for webhook, err := range m.Webhooks.All(cmd.Context(), m.team, m.environment, management.ListWebhooksParams{}) {
 				if err != nil {
 					return err
 				}
@@ -57,7 +58,7 @@ With --json, each line is a webhook as the service has it.`,
 	}
 }
 
-func (a *app) printWebhook(w *labhealth.Webhook) {
+func (a *app) printWebhook(w *management.Webhook) {
 	events := "all"
 	if w.FilterTypes != nil {
 		events = clean(strings.Join(w.FilterTypes, ", "))
@@ -113,7 +114,7 @@ With --json, it prints the webhook as the service has it.`,
 				return err
 			}
 			a.warnEventTypes(events)
-			body := labhealth.CreateWebhookBody{URL: args[0], FilterTypes: events}
+			body := management.CreateWebhookBody{URL: args[0], FilterTypes: events}
 			if description != "" {
 				body.Description = &description
 			}
@@ -317,7 +318,7 @@ func (a *app) completeWebhook(cmd *cobra.Command, args []string, _ string) ([]st
 	if err != nil || len(args) > 0 {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
-	page, err := m.Webhooks.List(cmd.Context(), m.team, m.environment, labhealth.ListWebhooksParams{Limit: 50})
+	page, err := m.Webhooks.List(cmd.Context(), m.team, m.environment, management.ListWebhooksParams{Limit: 50})
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/labhealth/labhealth-go"
+	"github.com/labhealth/labhealth-go/management"
 )
 
 // call is a method of a client. It is called with the arguments of its types.
@@ -55,10 +56,10 @@ const noCursor = `"next_cursor":null`
 // hasCursor reports whether a call is an iterator over pages with cursors.
 func (c *call) hasCursor() bool { return c.isIterator() && strings.Contains(c.response, noCursor) }
 
-// isManagement reports whether the method belongs to the ManagementClient.
+// isManagement reports whether the method belongs to the client of package management.
 func (c *call) isManagement() bool {
 	service, _, _ := strings.Cut(c.name, ".")
-	_, ok := reflect.TypeFor[labhealth.ManagementClient]().FieldByName(service)
+	_, ok := reflect.TypeFor[management.Client]().FieldByName(service)
 	return ok || strings.HasPrefix(c.name, "management Do")
 }
 
@@ -190,7 +191,7 @@ func TestCallsComplete(t *testing.T) {
 		}
 		rows[c.name] = true
 	}
-	for _, client := range []reflect.Type{reflect.TypeFor[labhealth.Client](), reflect.TypeFor[labhealth.ManagementClient]()} {
+	for _, client := range []reflect.Type{reflect.TypeFor[labhealth.Client](), reflect.TypeFor[management.Client]()} {
 		for field := range client.Fields() {
 			if !field.IsExported() {
 				continue

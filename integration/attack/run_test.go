@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/labhealth/labhealth-go"
+	"github.com/labhealth/labhealth-go/management"
 )
 
 // keyCanary is part of every key. No error may contain it, and no other host may get it.
@@ -187,7 +188,7 @@ func (w *world) newClient(transport *http.Transport) (doer, error) {
 		options = append(options, labhealth.WithCredentials(w.credentials))
 	}
 	if len(w.plan.Calls) > 0 && callNamed(w.plan.Calls[0].Method).isManagement() {
-		return labhealth.NewManagementClient(anID, key, options...)
+		return management.NewClient(anID, key, options...)
 	}
 	return labhealth.NewClient(key, options...)
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/labhealth/labhealth-go"
+	"github.com/labhealth/labhealth-go/management"
 )
 
 // patientCanary is part of the patient's data. No error may contain it.
@@ -58,14 +59,14 @@ var arguments = []any{
 	labhealth.ListSamplesParams{StartDate: time.Date(2025, time.March, 4, 12, 0, 0, 0, time.UTC)},
 	labhealth.ListSummariesParams{StartDate: day},
 
-	labhealth.UpdateOrganisationBody{Name: patientCanary},
-	labhealth.UpsertTeamCustomCredentialsBody{TeamID: anID, Provider: "oura"},
-	labhealth.UpsertTeamDataPullPreferencesBody{TeamIDs: []uuid.UUID{anID}, Providers: map[string]labhealth.UpsertProviderDataPullPreferences{}},
-	labhealth.CreateManagementKeyBody{Label: "CI", Role: labhealth.ManagementKeyRoleTeamAdmin},
-	labhealth.UpsertETLPipelinesBody{TeamIDs: []uuid.UUID{anID}},
-	labhealth.CreateTeamAPIKeyBody{Label: "backend", TeamID: anID},
-	labhealth.CreateTeamBody{Name: "Clinic", Region: labhealth.RegionUS},
-	labhealth.CreateWebhookBody{URL: "https://app.example.com/events"},
+	management.UpdateOrganisationBody{Name: patientCanary},
+	management.UpsertTeamCustomCredentialsBody{TeamID: anID, Provider: "oura"},
+	management.UpsertTeamDataPullPreferencesBody{TeamIDs: []uuid.UUID{anID}, Providers: map[string]management.UpsertProviderDataPullPreferences{}},
+	management.CreateKeyBody{Label: "CI", Role: management.KeyRoleTeamAdmin},
+	management.UpsertETLPipelinesBody{TeamIDs: []uuid.UUID{anID}},
+	management.CreateTeamAPIKeyBody{Label: "backend", TeamID: anID},
+	management.CreateTeamBody{Name: "Clinic", Region: labhealth.RegionUS},
+	management.CreateWebhookBody{URL: "https://app.example.com/events"},
 }
 
 var (

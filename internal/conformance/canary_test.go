@@ -26,6 +26,7 @@ import (
 
 	"github.com/labhealth/labhealth-go"
 	"github.com/labhealth/labhealth-go/internal/canarytest"
+	"github.com/labhealth/labhealth-go/management"
 )
 
 // The canaries, in short.
@@ -309,14 +310,14 @@ func canaryCalls(ctx context.Context, client *labhealth.Client, r *labhealth.Res
 }
 
 // managementCanaryCalls send canaries to the management API.
-func managementCanaryCalls(ctx context.Context, client *labhealth.ManagementClient) map[string]func() error {
+func managementCanaryCalls(ctx context.Context, client *management.Client) map[string]func() error {
 	return map[string]func() error{
 		"Teams.Create": func() error {
-			_, err := client.Teams.Create(ctx, labhealth.CreateTeamBody{Name: canaryLast, Region: labhealth.RegionUS, IntegrationTeamID: new(canaryUser)})
+			_, err := client.Teams.Create(ctx, management.CreateTeamBody{Name: canaryLast, Region: labhealth.RegionUS, IntegrationTeamID: new(canaryUser)})
 			return err
 		},
 		"Teams.List": func() error {
-			_, err := client.Teams.List(ctx, labhealth.ListTeamsParams{SearchQuery: canaryLast})
+			_, err := client.Teams.List(ctx, management.ListTeamsParams{SearchQuery: canaryLast})
 			return err
 		},
 		"Webhooks.RotateSecret": func() error {
@@ -374,9 +375,9 @@ func TestCanary(t *testing.T) {
 			check.Value(name+", "+method+" response", r)
 			check.Value(name+", "+method+" response pointer", &r)
 		}
-		management := must[*labhealth.ManagementClient](t)(labhealth.NewManagementClient(faultOrderID, canaryKey, canaryOptions(check, name, base, opts...)...))
-		defer management.CloseIdleConnections()
-		for method, call := range managementCanaryCalls(ctx, management) {
+		admin := must[*management.Client](t)(management.NewClient(faultOrderID, canaryKey, canaryOptions(check, name, base, opts...)...))
+		defer admin.CloseIdleConnections()
+		for method, call := range managementCanaryCalls(ctx, admin) {
 			calls++
 			check.Error(name+", management "+method, call())
 		}

@@ -21,6 +21,7 @@ import (
 	"time"
 
 	"github.com/labhealth/labhealth-go"
+	"github.com/labhealth/labhealth-go/management"
 )
 
 const httpsOnly = "labhealth: the base URL must be https (http is for loopback addresses, and for the host of WithInsecureHTTP)"
@@ -272,23 +273,31 @@ func TestCallersTransportIsNotClosed(t *testing.T) {
 
 // The client's own transport uses one connection for many calls and closes it on demand.
 func TestOwnTransport(t *testing.T) {
-	addresses := map[string]bool{}
+	var addresses map[string]bool
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		addresses[r.RemoteAddr] = true
 		fmt.Fprint(w, `{}`)
 	}))
 	defer srv.Close()
-	client := must[*labhealth.Client](t)(labhealth.NewClient(testKey, labhealth.WithBaseURL(srv.URL)))
-	for _, closeAfter := range []bool{false, true, false} {
-		if err := client.Do(t.Context(), "GET", "/", nil, nil); err != nil {
-			t.Fatal(err)
+	for _, client := range []interface {
+		Do(ctx context.Context, method, path string, body, out any, opts ...labhealth.CallOption) error
+		CloseIdleConnections()
+	}{
+		must[*labhealth.Client](t)(labhealth.NewClient(testKey, labhealth.WithBaseURL(srv.URL))),
+		must[*management.Client](t)(management.NewClient(testOrg, managementKey, labhealth.WithBaseURL(srv.URL))),
+	} {
+		addresses = map[string]bool{}
+		for _, closeAfter := range []bool{false, true, false} {
+			if err := client.Do(t.Context(), "GET", "/", nil, nil); err != nil {
+				t.Fatal(err)
+			}
+			if closeAfter {
+				client.CloseIdleConnections()
+			}
 		}
-		if closeAfter {
-			client.CloseIdleConnections()
-		}
+		equal(t, 2, len(addresses))
+		client.CloseIdleConnections()
 	}
-	equal(t, 2, len(addresses))
-	client.CloseIdleConnections()
 }
 
 func TestObserversAndLogger(t *testing.T) {

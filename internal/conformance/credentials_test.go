@@ -20,6 +20,7 @@ import (
 	"github.com/labhealth/labhealth-go"
 	"github.com/labhealth/labhealth-go/internal/httptracetest"
 	"github.com/labhealth/labhealth-go/labhealthtest"
+	"github.com/labhealth/labhealth-go/management"
 )
 
 type credentialSource = func(context.Context) (labhealth.Credentials, error)
@@ -491,7 +492,7 @@ func TestRetryWithCurrentCredentials(t *testing.T) {
 func TestManagementCredentials(t *testing.T) {
 	service := newCredentialService("mk_1")
 	credentials := labhealth.Credentials{Key: "mk_1"}
-	client := must[*labhealth.ManagementClient](t)(labhealth.NewManagementClient(testOrg, "", labhealth.WithBaseURL(managementURL),
+	client := must[*management.Client](t)(management.NewClient(testOrg, "", labhealth.WithBaseURL(managementURL),
 		labhealth.WithHTTPClient(&http.Client{Transport: service}),
 		labhealth.WithCredentials(func(context.Context) (labhealth.Credentials, error) { return credentials, nil })))
 	get := func() error {
@@ -522,10 +523,10 @@ func TestAccessTokenCredentials(t *testing.T) {
 		transport := &http.Transport{DialContext: l.dial}
 		defer transport.CloseIdleConnections()
 		over := labhealth.WithHTTPClient(&http.Client{Transport: transport})
-		management := must[*labhealth.ManagementClient](t)(labhealth.NewManagementClient(srv.OrgID, srv.OrgKey, labhealth.WithBaseURL(srv.URL), over))
+		admin := must[*management.Client](t)(management.NewClient(srv.OrgID, srv.OrgKey, labhealth.WithBaseURL(srv.URL), over))
 		newClient := func(team uuid.UUID, env labhealth.TeamEnvironment) *labhealth.Client {
 			return must[*labhealth.Client](t)(labhealth.NewClient("", labhealth.WithSandboxUS(srv.URL), over,
-				labhealth.WithCredentials(management.Teams.Credentials(team, env))))
+				labhealth.WithCredentials(admin.Teams.Credentials(team, env))))
 		}
 		client := newClient(srv.TeamID, labhealth.TeamEnvironmentSandbox)
 		srv.AddUser("ada")

@@ -22,6 +22,7 @@ import (
 
 	"github.com/labhealth/labhealth-go"
 	"github.com/labhealth/labhealth-go/labhealthtest"
+	"github.com/labhealth/labhealth-go/management"
 )
 
 const labTestJSON = `{
@@ -234,7 +235,7 @@ func TestEmptyPagesWithACursor(t *testing.T) {
 			return n, len(s.sent), err
 		}
 	}
-	organisation := func(list func(*labhealth.ManagementClient) (int, error)) all {
+	organisation := func(list func(*management.Client) (int, error)) all {
 		return func(t *testing.T, replies []reply) (int, int, error) {
 			client, s := managing(t, replies)
 			n, err := list(client)
@@ -251,23 +252,23 @@ func TestEmptyPagesWithACursor(t *testing.T) {
 		{"data", "user_id", team(func(c *labhealth.Client) (int, error) {
 			return count(c.Users.AllHistoricalPulls(ctx, labhealth.ListHistoricalPullsParams{}))
 		})},
-		{"teams", "id", organisation(func(c *labhealth.ManagementClient) (int, error) {
-			return count(c.Teams.All(ctx, labhealth.ListTeamsParams{}))
+		{"teams", "id", organisation(func(c *management.Client) (int, error) {
+			return count(c.Teams.All(ctx, management.ListTeamsParams{}))
 		})},
-		{"data", "id", organisation(func(c *labhealth.ManagementClient) (int, error) {
-			return count(c.Keys.All(ctx, labhealth.ListManagementKeysParams{}))
+		{"data", "id", organisation(func(c *management.Client) (int, error) {
+			return count(c.Keys.All(ctx, management.ListKeysParams{}))
 		})},
-		{"data", "id", organisation(func(c *labhealth.ManagementClient) (int, error) {
-			return count(c.Webhooks.All(ctx, testTeam, sandbox, labhealth.ListWebhooksParams{}))
+		{"data", "id", organisation(func(c *management.Client) (int, error) {
+			return count(c.Webhooks.All(ctx, testTeam, sandbox, management.ListWebhooksParams{}))
 		})},
-		{"api_keys", "id", organisation(func(c *labhealth.ManagementClient) (int, error) {
-			return count(c.TeamAPIKeys.All(ctx, sandbox, us, labhealth.ListTeamAPIKeysParams{}))
+		{"api_keys", "id", organisation(func(c *management.Client) (int, error) {
+			return count(c.TeamAPIKeys.All(ctx, sandbox, us, management.ListTeamAPIKeysParams{}))
 		})},
-		{"credentials", "id", organisation(func(c *labhealth.ManagementClient) (int, error) {
-			return count(c.CustomCredentials.All(ctx, sandbox, us, labhealth.ListTeamCustomCredentialsParams{}))
+		{"credentials", "id", organisation(func(c *management.Client) (int, error) {
+			return count(c.CustomCredentials.All(ctx, sandbox, us, management.ListTeamCustomCredentialsParams{}))
 		})},
-		{"pipelines", "team_id", organisation(func(c *labhealth.ManagementClient) (int, error) {
-			return count(c.Pipelines.All(ctx, sandbox, us, labhealth.ListETLPipelinesParams{}))
+		{"pipelines", "team_id", organisation(func(c *management.Client) (int, error) {
+			return count(c.Pipelines.All(ctx, sandbox, us, management.ListETLPipelinesParams{}))
 		})},
 	} {
 		empty := func(n int) reply {

@@ -14,6 +14,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/labhealth/labhealth-go"
+	"github.com/labhealth/labhealth-go/management"
 )
 
 // The responses of the management API, written by hand: JSON and the Go value. Each has all fields
@@ -72,49 +73,49 @@ const (
 
 var (
 	madeAt   = time.Date(2025, 5, 6, 7, 8, 9, 0, time.UTC)
-	webhook1 = labhealth.Webhook{
+	webhook1 = management.Webhook{
 		ID: "ep_2aB", URL: "https://app.example.com/events", CreatedAt: madeAt.Add(123456 * time.Microsecond), UpdatedAt: madeAt.AddDate(0, 0, 1),
 		Description: new("main"), RateLimit: new(int64(10)), Disabled: new(false), FilterTypes: []string{"labtest.order.created"},
 	}
-	managementKey1 = labhealth.ManagementKey{
-		ID: testKeyID, Label: "CI", Role: labhealth.ManagementKeyRoleTeamAdmin, CreatedAt: madeAt,
-		TeamRoleBindings: []labhealth.TeamRoleBinding{{TeamID: testTeam}, {TeamID: secondTeam}},
-		Creator: labhealth.ManagementKeyCreator{Type: labhealth.ManagementKeyCreatorOrgMember, ID: new(secondTeam), Name: new("Ada Example"),
+	managementKey1 = management.Key{
+		ID: testKeyID, Label: "CI", Role: management.KeyRoleTeamAdmin, CreatedAt: madeAt,
+		TeamRoleBindings: []management.TeamRoleBinding{{TeamID: testTeam}, {TeamID: secondTeam}},
+		Creator: management.KeyCreator{Type: management.KeyCreatorOrgMember, ID: new(secondTeam), Name: new("Ada Example"),
 			Email: new("ada@example.com"), Avatar: new("https://example.com/ada.png")},
 		Key: "mk_team_1",
 	}
-	team1 = labhealth.Team{
+	team1 = management.Team{
 		ID: testTeam, Name: "Clinic", CreatedOn: madeAt, Region: labhealth.RegionUS, IntegrationTeamID: new("clinic-1"),
 		Environments: []labhealth.TeamEnvironment{labhealth.TeamEnvironmentSandbox, labhealth.TeamEnvironmentProduction},
-		Sandbox: &labhealth.TeamSettings{
+		Sandbox: &management.TeamSettings{
 			CriticalResultNotificationEmail: new("lab@example.com"), LogoURL: new("https://example.com/logo.png"),
-			BrandInformation: &labhealth.BrandInformation{
+			BrandInformation: &management.BrandInformation{
 				CompanyName: "Example Clinics", CompanyWebsite: new("https://example.com"), SupportEmail: new("help@example.com"),
 				SupportContact: new("+14155550123"), CompanyAddress: new("1 Example Street"), BrandColor: new("#00aa00"),
 			},
 			RejectDuplicateConnection: true, SDKPerDeviceActivityTimeseries: true, PartialWebhooksEnabled: new(true), MinorOrderingEnabled: new(true),
 		},
-		Production: &labhealth.TeamSettings{LabTestsPatientSMSCommunicationEnabled: true, LabTestsPatientEmailCommunicationEnabled: true,
+		Production: &management.TeamSettings{LabTestsPatientSMSCommunicationEnabled: true, LabTestsPatientEmailCommunicationEnabled: true,
 			PartialWebhooksEnabled: new(false), MinorOrderingEnabled: new(false)},
 	}
-	apiKey1      = labhealth.TeamAPIKey{ID: testKeyID, Label: "backend", Value: "sk_us_1", TeamID: testTeam, CreatedAt: madeAt}
-	deletion1    = labhealth.BatchDeletion{Success: []uuid.UUID{testKeyID}, Failure: []uuid.UUID{secondTeam}, NotFound: []uuid.UUID{testTeam}}
-	credentials1 = labhealth.TeamCustomCredentials{
+	apiKey1      = management.TeamAPIKey{ID: testKeyID, Label: "backend", Value: "sk_us_1", TeamID: testTeam, CreatedAt: madeAt}
+	deletion1    = management.BatchDeletion{Success: []uuid.UUID{testKeyID}, Failure: []uuid.UUID{secondTeam}, NotFound: []uuid.UUID{testTeam}}
+	credentials1 = management.TeamCustomCredentials{
 		ID: testKeyID, TeamID: testTeam, Source: "oura", CreatedAt: madeAt, UpdatedAt: madeAt, ClientID: new("c1"), ClientSecretHash: new("9f86d0"),
 		Details: &details1, AppURL: new("https://example.com/app"),
 		RedirectURLOverride: new("https://example.com/back"),
 	}
-	details1 = labhealth.CustomCredentialsDetails{
-		Fitbit:      &labhealth.FitbitCredentials{IsHREnabled: new(true), WorkoutVerifyToken: "t1", SleepVerifyToken: "t2", BodyVerifyToken: "t3", FoodsVerifyToken: "t4"},
+	details1 = management.CustomCredentialsDetails{
+		Fitbit:      &management.FitbitCredentials{IsHREnabled: new(true), WorkoutVerifyToken: "t1", SleepVerifyToken: "t2", BodyVerifyToken: "t3", FoodsVerifyToken: "t4"},
 		RedirectURI: new("https://example.com/back"), DataScopes: []string{"sleep"},
 		ProjectNumber: new("42"), ServiceAccountEmail: new("service@example.com"), WebhookSecret: "s1", Client: new("c1"),
-		GetLabs: &labhealth.GetLabsCredentials{WebhookSecretKey: "k1", WebhookSecretToken: "k2"},
-		PhlebFinders: &labhealth.PhlebFindersCredentials{AccountID: "a1", AccountName: "Clinic", TeamID: "p1", TeamName: "North",
+		GetLabs: &management.GetLabsCredentials{WebhookSecretKey: "k1", WebhookSecretToken: "k2"},
+		PhlebFinders: &management.PhlebFindersCredentials{AccountID: "a1", AccountName: "Clinic", TeamID: "p1", TeamName: "North",
 			WebhookToken: "t5", Email: "lab@example.com"},
 		SubAccountID: new("sub1"), SubAccountName: new("Sub"), AllowedBillingTypes: []labhealth.Billing{labhealth.BillingClientBill, labhealth.BillingPatientBill},
 		DisallowedBillingStates: map[string][]string{"patient_bill": {"NY", "NJ"}},
 		BioReference:            json.RawMessage(`{"a":[1]}`), Quest: json.RawMessage(`{"b":1.50}`), AllowedBusinessUnits: []string{"NEL"},
-		LabCorp:         &labhealth.LabCorpCredentials{AccountNumber: "0420", BillingMethod: labhealth.LabCorpBillingMethodCM},
+		LabCorp:         &management.LabCorpCredentials{AccountNumber: "0420", BillingMethod: management.LabCorpBillingMethodCM},
 		SendingFacility: new("f1"), SendingApplication: new("f2"), ReceivingFacility: new("f3"), ReceivingApplication: new("f4"),
 	}
 	labAccount1 = labhealth.LabAccount{
@@ -123,27 +124,27 @@ var (
 		AllowedBilling:  map[labhealth.Billing][]string{labhealth.BillingClientBill: {"AZ", "CA"}},
 		TeamIDAllowlist: []uuid.UUID{testTeam},
 	}
-	pull1 = labhealth.TeamDataPullPreferences{TeamID: testTeam, Providers: map[string]labhealth.ProviderDataPullPreferences{
+	pull1 = management.TeamDataPullPreferences{TeamID: testTeam, Providers: map[string]management.ProviderDataPullPreferences{
 		"oura": {
-			Default:           labhealth.HistoricalDaysToPull{HistoricalDaysToPull: 30, HistoricalDaysToPullLimit: 180},
-			ResourceOverrides: map[string]labhealth.HistoricalDaysToPull{"sleep": {HistoricalDaysToPull: 7, HistoricalDaysToPullLimit: 90}},
+			Default:           management.HistoricalDaysToPull{HistoricalDaysToPull: 30, HistoricalDaysToPullLimit: 180},
+			ResourceOverrides: map[string]management.HistoricalDaysToPull{"sleep": {HistoricalDaysToPull: 7, HistoricalDaysToPullLimit: 90}},
 		},
-		"fitbit": {Default: labhealth.HistoricalDaysToPull{HistoricalDaysToPull: 1, HistoricalDaysToPullLimit: 180}},
+		"fitbit": {Default: management.HistoricalDaysToPull{HistoricalDaysToPull: 1, HistoricalDaysToPullLimit: 180}},
 	}}
-	pipeline1 = labhealth.ETLPipeline{
+	pipeline1 = management.ETLPipeline{
 		TeamID: testTeam, PushHistoricalData: true, ProviderRawData: true,
 		Preferences: labhealth.EventDestinationPreferences{
 			Preferred: labhealth.EventDestinationAzureAMQP,
 			Enabled:   []labhealth.EventDestination{labhealth.EventDestinationAzureAMQP, labhealth.EventDestinationSvix},
 		},
-		CloudPubSub: &labhealth.CloudPubSub{Project: "p", Topic: "events", MessageOrdering: true},
-		RabbitMQ:    &labhealth.RabbitMQ{URI: "amqps://user:pass@example.com", Exchange: "events"},
-		Svix:        &labhealth.Svix{Regional: new(true)},
-		AzureAMQP: &labhealth.AzureAMQP{
-			ConnectionString: "Endpoint=x", DefaultEventHub: "rest", Compression: new(labhealth.EventHubCompressionAuto),
-			EventHubMatchers: []labhealth.EventHubMatcher{
+		CloudPubSub: &management.CloudPubSub{Project: "p", Topic: "events", MessageOrdering: true},
+		RabbitMQ:    &management.RabbitMQ{URI: "amqps://user:pass@example.com", Exchange: "events"},
+		Svix:        &management.Svix{Regional: new(true)},
+		AzureAMQP: &management.AzureAMQP{
+			ConnectionString: "Endpoint=x", DefaultEventHub: "rest", Compression: new(management.EventHubCompressionAuto),
+			EventHubMatchers: []management.EventHubMatcher{
 				{EventTypePrefix: new("daily."), EventHub: new("daily")},
-				{EventTypeRegex: new("^labtest"), BlobStorage: &labhealth.BlobStorage{ConnectionString: "Blob=x", ContainerName: "lab"}},
+				{EventTypeRegex: new("^labtest"), BlobStorage: &management.BlobStorage{ConnectionString: "Blob=x", ContainerName: "lab"}},
 			},
 		},
 		EventTypePrefixes: []string{"daily.", "labtest."},
@@ -156,14 +157,14 @@ func pageJSON(name, element string) string {
 
 // Every operation: the request, and the value of the response.
 func TestManagementCalls(t *testing.T) {
-	type client = *labhealth.ManagementClient
+	type client = *management.Client
 	const us, sandbox, eu, production = labhealth.RegionUS, labhealth.TeamEnvironmentSandbox, labhealth.RegionEU, labhealth.TeamEnvironmentProduction
 	const org = "/v1/org/6f1c9b1e-3d7a-4a55-9c0e-5b8f2d4e7a10"
 	const teamPath = org + "/team/c2a7e5d4-0b1f-4c3e-8d6a-9e7f1b2c3d40"
 	const hook = teamPath + "/sandbox/webhook"
 	ctx := t.Context()
-	organisation := &labhealth.Organisation{ID: testOrg, Name: "Example Clinics", ExpiresAt: new(time.Date(2030, 1, 31, 0, 0, 0, 0, time.UTC))}
-	body := labhealth.UpsertETLPipelinesBody{
+	organisation := &management.Organisation{ID: testOrg, Name: "Example Clinics", ExpiresAt: new(time.Date(2030, 1, 31, 0, 0, 0, 0, time.UTC))}
+	body := management.UpsertETLPipelinesBody{
 		TeamIDs: []uuid.UUID{testTeam, secondTeam}, Preferences: &pipeline1.Preferences, PushHistoricalData: new(true),
 		AzureAMQP: pipeline1.AzureAMQP, EventTypePrefixes: []string{"daily."},
 	}
@@ -181,22 +182,22 @@ func TestManagementCalls(t *testing.T) {
 	}{
 		{"Organisation.Get", func(c client) (any, error) { return c.Organisation.Get(ctx) }, "GET " + org, "", organisationJSON, organisation},
 		{"Organisation.Update", func(c client) (any, error) {
-			return c.Organisation.Update(ctx, labhealth.UpdateOrganisationBody{Name: "New"})
+			return c.Organisation.Update(ctx, management.UpdateOrganisationBody{Name: "New"})
 		}, "PATCH " + org, `{"name":"New"}`, organisationJSON, organisation},
 
 		{"Teams.List", func(c client) (any, error) {
-			return c.Teams.List(ctx, labhealth.ListTeamsParams{TeamID: testTeam, Region: []labhealth.Region{us, eu}, SearchQuery: "a b", NextCursor: "c1"})
+			return c.Teams.List(ctx, management.ListTeamsParams{TeamID: testTeam, Region: []labhealth.Region{us, eu}, SearchQuery: "a b", NextCursor: "c1"})
 		}, "GET " + org + "/team?next_cursor=c1&region=us&region=eu&search_query=a+b&team_id=c2a7e5d4-0b1f-4c3e-8d6a-9e7f1b2c3d40", "",
-			pageJSON("teams", teamJSON), &labhealth.TeamPage{Teams: []labhealth.Team{team1}, NextCursor: new("c2")}},
+			pageJSON("teams", teamJSON), &management.TeamPage{Teams: []management.Team{team1}, NextCursor: new("c2")}},
 		{"Teams.Create", func(c client) (any, error) {
-			return c.Teams.Create(ctx, labhealth.CreateTeamBody{Name: "Clinic", Region: us})
+			return c.Teams.Create(ctx, management.CreateTeamBody{Name: "Clinic", Region: us})
 		}, "POST " + org + "/team", `{"name":"Clinic","region":"us"}`, teamJSON, &team1},
 		{"Teams.Create with all", func(c client) (any, error) {
 			yes, no := new(true), new(false)
-			return c.Teams.Create(ctx, labhealth.CreateTeamBody{
+			return c.Teams.Create(ctx, management.CreateTeamBody{
 				ID: new(testTeam), Name: "Clinic", Region: eu, IntegrationTeamID: new("clinic-1"),
 				LabTestsPatientSMSCommunicationEnabled: no, LabTestsPatientEmailCommunicationEnabled: yes, CriticalResultNotificationEmail: new("lab@example.com"),
-				BrandInformation: &labhealth.BrandInformation{CompanyName: "Example Clinics"}, LogoURL: new("https://example.com/l"),
+				BrandInformation: &management.BrandInformation{CompanyName: "Example Clinics"}, LogoURL: new("https://example.com/l"),
 				RejectDuplicateConnection: yes, SDKPerDeviceActivityTimeseries: no, PartialWebhooksEnabled: yes, MinorOrderingEnabled: no,
 			})
 		}, "POST " + org + "/team", `{"id":"c2a7e5d4-0b1f-4c3e-8d6a-9e7f1b2c3d40","name":"Clinic","region":"eu","integration_team_id":"clinic-1","lab_tests_patient_sms_communication_enabled":false,
@@ -204,27 +205,27 @@ func TestManagementCalls(t *testing.T) {
 			"brand_information":{"company_name":"Example Clinics"},"logo_url":"https://example.com/l","reject_duplicate_connection":true,
 			"sdk_per_device_activity_timeseries":false,"partial_webhooks_enabled":true,"minor_ordering_enabled":false}`, teamJSON, &team1},
 		{"Teams.Get", func(c client) (any, error) {
-			return c.Teams.Get(ctx, testTeam, labhealth.GetTeamParams{IncludeEnvironment: []labhealth.TeamEnvironment{sandbox, production}})
+			return c.Teams.Get(ctx, testTeam, management.GetTeamParams{IncludeEnvironment: []labhealth.TeamEnvironment{sandbox, production}})
 		}, "GET " + teamPath + "?include_environment=sandbox&include_environment=production", "", teamJSON, &team1},
-		{"Teams.Update with nothing", func(c client) (any, error) { return c.Teams.Update(ctx, testTeam, labhealth.UpdateTeamBody{}) },
+		{"Teams.Update with nothing", func(c client) (any, error) { return c.Teams.Update(ctx, testTeam, management.UpdateTeamBody{}) },
 			"PATCH " + teamPath, `{}`, teamJSON, &team1},
 		{"Teams.Update with nulls", func(c client) (any, error) {
-			return c.Teams.Update(ctx, testTeam, labhealth.UpdateTeamBody{
+			return c.Teams.Update(ctx, testTeam, management.UpdateTeamBody{
 				IntegrationTeamID: labhealth.Null[string](),
-				Sandbox: labhealth.Value(labhealth.UpdateTeamSettings{CriticalResultNotificationEmail: labhealth.Null[string](),
-					BrandInformation: labhealth.Null[labhealth.UpdateBrandInformationBody](), LogoURL: labhealth.Null[string]()}),
-				Production: labhealth.Null[labhealth.UpdateTeamSettings](),
+				Sandbox: labhealth.Value(management.UpdateTeamSettings{CriticalResultNotificationEmail: labhealth.Null[string](),
+					BrandInformation: labhealth.Null[management.UpdateBrandInformationBody](), LogoURL: labhealth.Null[string]()}),
+				Production: labhealth.Null[management.UpdateTeamSettings](),
 			})
 		}, "PATCH " + teamPath, `{"integration_team_id":null,"production":null,
 			"sandbox":{"critical_result_notification_email":null,"brand_information":null,"logo_url":null}}`, teamJSON, &team1},
 		{"Teams.Update with values", func(c client) (any, error) {
-			return c.Teams.Update(ctx, testTeam, labhealth.UpdateTeamBody{
+			return c.Teams.Update(ctx, testTeam, management.UpdateTeamBody{
 				Name: new("Other"), IntegrationTeamID: labhealth.Value("clinic-2"),
-				Sandbox: labhealth.Value(labhealth.UpdateTeamSettings{}),
-				Production: labhealth.Value(labhealth.UpdateTeamSettings{
+				Sandbox: labhealth.Value(management.UpdateTeamSettings{}),
+				Production: labhealth.Value(management.UpdateTeamSettings{
 					LabTestsPatientSMSCommunicationEnabled: new(false), LabTestsPatientEmailCommunicationEnabled: new(true),
 					CriticalResultNotificationEmail: labhealth.Value("lab@example.com"), LogoURL: labhealth.Value("https://example.com/l"),
-					BrandInformation:          labhealth.Value(labhealth.UpdateBrandInformationBody{SupportEmail: labhealth.Value("help@example.com")}),
+					BrandInformation:          labhealth.Value(management.UpdateBrandInformationBody{SupportEmail: labhealth.Value("help@example.com")}),
 					RejectDuplicateConnection: new(true), SDKPerDeviceActivityTimeseries: new(false), PartialWebhooksEnabled: new(true),
 					MinorOrderingEnabled: new(false), PatientExperience: new(true),
 				}),
@@ -235,36 +236,36 @@ func TestManagementCalls(t *testing.T) {
 			"partial_webhooks_enabled":true,"minor_ordering_enabled":false,"patient_experience":true}}`,
 			teamJSON, &team1},
 		{"Teams.UpdateBrandInformation", func(c client) (any, error) {
-			return c.Teams.UpdateBrandInformation(ctx, testTeam, production, labhealth.UpdateBrandInformationBody{
+			return c.Teams.UpdateBrandInformation(ctx, testTeam, production, management.UpdateBrandInformationBody{
 				CompanyName: labhealth.Value("Example Clinics"), SupportContact: labhealth.Null[string](), BrandColor: labhealth.Value(""),
 			})
 		}, "PATCH " + teamPath, `{"production":{"brand_information":{"company_name":"Example Clinics","support_contact":null,"brand_color":""}}}`, teamJSON, &team1},
 		{"Teams.UpdateBrandInformation of all", func(c client) (any, error) {
-			return c.Teams.UpdateBrandInformation(ctx, testTeam, sandbox, labhealth.UpdateBrandInformationBody{
+			return c.Teams.UpdateBrandInformation(ctx, testTeam, sandbox, management.UpdateBrandInformationBody{
 				CompanyName: labhealth.Null[string](), CompanyWebsite: labhealth.Value("https://example.com"), SupportEmail: labhealth.Null[string](),
 				SupportContact: labhealth.Value("chat"), CompanyAddress: labhealth.Null[string](), BrandColor: labhealth.Null[string](),
 			})
 		}, "PATCH " + teamPath, `{"sandbox":{"brand_information":{"company_name":null,"company_website":"https://example.com","support_email":null,
 			"support_contact":"chat","company_address":null,"brand_color":null}}}`, teamJSON, &team1},
 		{"Teams.ScopeRequirements", func(c client) (any, error) {
-			return c.Teams.ScopeRequirements(ctx, testTeam, labhealth.ScopeRequirementsParams{Provider: labhealth.ProviderOura})
-		}, "GET " + teamPath + "/scope_requirements?provider=oura", "", scopesJSON, []labhealth.TeamScopeRequirements{{
-			UserMustGrant: []labhealth.OAuthScope{labhealth.OuraScopeDaily}, UserMayGrant: []labhealth.OAuthScope{labhealth.OuraScopeHeartRate, labhealth.OuraScopeEmail},
+			return c.Teams.ScopeRequirements(ctx, testTeam, management.ScopeRequirementsParams{Provider: labhealth.ProviderOura})
+		}, "GET " + teamPath + "/scope_requirements?provider=oura", "", scopesJSON, []management.TeamScopeRequirements{{
+			UserMustGrant: []management.OAuthScope{management.OuraScopeDaily}, UserMayGrant: []management.OAuthScope{management.OuraScopeHeartRate, management.OuraScopeEmail},
 			TeamID: testTeam, Provider: labhealth.ProviderOura}}},
 		{"Teams.UpsertScopeRequirements", func(c client) (any, error) {
-			scopes := func(must, may labhealth.OAuthScope) *labhealth.ProviderScopeRequirements {
-				return &labhealth.ProviderScopeRequirements{UserMustGrant: []labhealth.OAuthScope{must}, UserMayGrant: []labhealth.OAuthScope{may}}
+			scopes := func(must, may management.OAuthScope) *management.ProviderScopeRequirements {
+				return &management.ProviderScopeRequirements{UserMustGrant: []management.OAuthScope{must}, UserMayGrant: []management.OAuthScope{may}}
 			}
-			return nil, c.Teams.UpsertScopeRequirements(ctx, testTeam, labhealth.UpsertScopeRequirementsBody{
-				Fitbit:         scopes(labhealth.FitbitScopeHeartRate, labhealth.FitbitScopeSleep),
-				GoogleFit:      scopes(labhealth.GoogleFitScopeOpenID, labhealth.GoogleFitScopeHeartRate),
-				GoogleHealth:   scopes(labhealth.GoogleHealthScopeECG, labhealth.GoogleHealthScopeMetrics),
-				Oura:           scopes(labhealth.OuraScopeDaily, labhealth.OuraScopeEmail),
-				Strava:         scopes(labhealth.StravaScopeActivityReadAll, labhealth.StravaScopeProfileReadAll),
-				Withings:       scopes(labhealth.WithingsScopeMetrics, labhealth.WithingsScopeSleepEvents),
-				Wahoo:          scopes(labhealth.WahooScopeUserRead, labhealth.WahooScopeOfflineData),
-				WhoopV2:        scopes(labhealth.WhoopScopeSleep, labhealth.WhoopScopeOffline),
-				MyFitnessPalV2: &labhealth.ProviderScopeRequirements{},
+			return nil, c.Teams.UpsertScopeRequirements(ctx, testTeam, management.UpsertScopeRequirementsBody{
+				Fitbit:         scopes(management.FitbitScopeHeartRate, management.FitbitScopeSleep),
+				GoogleFit:      scopes(management.GoogleFitScopeOpenID, management.GoogleFitScopeHeartRate),
+				GoogleHealth:   scopes(management.GoogleHealthScopeECG, management.GoogleHealthScopeMetrics),
+				Oura:           scopes(management.OuraScopeDaily, management.OuraScopeEmail),
+				Strava:         scopes(management.StravaScopeActivityReadAll, management.StravaScopeProfileReadAll),
+				Withings:       scopes(management.WithingsScopeMetrics, management.WithingsScopeSleepEvents),
+				Wahoo:          scopes(management.WahooScopeUserRead, management.WahooScopeOfflineData),
+				WhoopV2:        scopes(management.WhoopScopeSleep, management.WhoopScopeOffline),
+				MyFitnessPalV2: &management.ProviderScopeRequirements{},
 			})
 		}, "POST " + teamPath + "/scope_requirements", `{"fitbit":{"user_must_grant":["heartrate"],"user_may_grant":["sleep"]},
 			"google_fit":{"user_must_grant":["openid"],"user_may_grant":["https://www.googleapis.com/auth/fitness.heart_rate.read"]},
@@ -277,51 +278,51 @@ func TestManagementCalls(t *testing.T) {
 		{"Teams.Resolve", func(c client) (any, error) { return c.Teams.Resolve(ctx, "clinic-1") },
 			"POST " + org + "/resolve_team", `{"integration_team_id":"clinic-1"}`, teamJSON, &team1},
 		{"Teams.Resolve to an id", func(c client) (any, error) { return c.Teams.Resolve(ctx, "clinic-1") },
-			"POST " + org + "/resolve_team", `{"integration_team_id":"clinic-1"}`, `{"team_id":"c2a7e5d4-0b1f-4c3e-8d6a-9e7f1b2c3d40"}`, &labhealth.Team{ID: testTeam}},
+			"POST " + org + "/resolve_team", `{"integration_team_id":"clinic-1"}`, `{"team_id":"c2a7e5d4-0b1f-4c3e-8d6a-9e7f1b2c3d40"}`, &management.Team{ID: testTeam}},
 		{"Teams.Resolve to a field", func(c client) (any, error) { return c.Teams.Resolve(ctx, "clinic-1") },
 			"POST " + org + "/resolve_team", `{"integration_team_id":"clinic-1"}`, `{"team":` + teamJSON + `}`, &team1},
 		{"Teams.CreateAccessToken", func(c client) (any, error) { return c.Teams.CreateAccessToken(ctx, testTeam, production) },
 			"POST " + teamPath + "/create_api_access_token", `{"env":"production"}`, `{"access_token":"at_1","expires_in":600,"new":1}`,
-			&labhealth.AccessToken{AccessToken: "at_1", ExpiresIn: 600}},
+			&management.AccessToken{AccessToken: "at_1", ExpiresIn: 600}},
 
 		{"Keys.List", func(c client) (any, error) {
-			return c.Keys.List(ctx, labhealth.ListManagementKeysParams{TeamID: testTeam, Role: labhealth.ManagementKeyRoleTeamAdmin, NextCursor: "c1"})
+			return c.Keys.List(ctx, management.ListKeysParams{TeamID: testTeam, Role: management.KeyRoleTeamAdmin, NextCursor: "c1"})
 		}, "GET " + org + "/management_key?next_cursor=c1&role=team_admin&team_id=c2a7e5d4-0b1f-4c3e-8d6a-9e7f1b2c3d40", "",
-			pageJSON("data", keyJSON), &labhealth.ManagementKeyPage{Data: []labhealth.ManagementKey{managementKey1}, NextCursor: new("c2")}},
+			pageJSON("data", keyJSON), &management.KeyPage{Data: []management.Key{managementKey1}, NextCursor: new("c2")}},
 		{"Keys.Create", func(c client) (any, error) {
-			return c.Keys.Create(ctx, labhealth.CreateManagementKeyBody{Label: "CI", Role: labhealth.ManagementKeyRoleTeamAdmin,
-				TeamRoleBindings: []labhealth.TeamRoleBinding{{TeamID: testTeam}, {TeamID: secondTeam}}})
+			return c.Keys.Create(ctx, management.CreateKeyBody{Label: "CI", Role: management.KeyRoleTeamAdmin,
+				TeamRoleBindings: []management.TeamRoleBinding{{TeamID: testTeam}, {TeamID: secondTeam}}})
 		}, "POST " + org + "/management_key", `{"label":"CI","role":"team_admin","team_role_bindings":[
 			{"team_id":"c2a7e5d4-0b1f-4c3e-8d6a-9e7f1b2c3d40"},{"team_id":"d3b8f6e5-1c20-4d4f-9e7b-0f8a2c3d4e51"}]}`, keyJSON, &managementKey1},
 		{"Keys.Update", func(c client) (any, error) {
-			return c.Keys.Update(ctx, testKeyID, labhealth.UpdateManagementKeyBody{Label: new("CI 2")})
+			return c.Keys.Update(ctx, testKeyID, management.UpdateKeyBody{Label: new("CI 2")})
 		}, "PATCH " + org + "/management_key/e4c9a7f6-2d31-4e5a-af8c-1a9b3d4e5f62", `{"label":"CI 2"}`, keyJSON, &managementKey1},
 		{"Keys.Delete", func(c client) (any, error) { return nil, c.Keys.Delete(ctx, testKeyID) },
 			"DELETE " + org + "/management_key/e4c9a7f6-2d31-4e5a-af8c-1a9b3d4e5f62", "", `null`, nil},
 
 		{"Webhooks.List", func(c client) (any, error) {
-			return c.Webhooks.List(ctx, testTeam, sandbox, labhealth.ListWebhooksParams{NextCursor: "c1", Limit: 5})
-		}, "GET " + hook + "?limit=5&next_cursor=c1", "", pageJSON("data", webhookJSON), &labhealth.WebhookPage{Data: []labhealth.Webhook{webhook1}, NextCursor: new("c2")}},
+			return c.Webhooks.List(ctx, testTeam, sandbox, management.ListWebhooksParams{NextCursor: "c1", Limit: 5})
+		}, "GET " + hook + "?limit=5&next_cursor=c1", "", pageJSON("data", webhookJSON), &management.WebhookPage{Data: []management.Webhook{webhook1}, NextCursor: new("c2")}},
 		{"Webhooks.Create", func(c client) (any, error) {
-			return c.Webhooks.Create(ctx, testTeam, sandbox, labhealth.CreateWebhookBody{URL: "https://app.example.com/events"})
+			return c.Webhooks.Create(ctx, testTeam, sandbox, management.CreateWebhookBody{URL: "https://app.example.com/events"})
 		}, "POST " + hook, `{"url":"https://app.example.com/events"}`, webhookJSON, &webhook1},
 		{"Webhooks.Create with all", func(c client) (any, error) {
-			return c.Webhooks.Create(ctx, testTeam, production, labhealth.CreateWebhookBody{URL: "https://app.example.com/events", Description: new("main"),
+			return c.Webhooks.Create(ctx, testTeam, production, management.CreateWebhookBody{URL: "https://app.example.com/events", Description: new("main"),
 				RateLimit: new(int64(10)), Disabled: new(true), FilterTypes: []string{"a", "b"}, Secret: "whsec_1"})
 		}, "POST " + teamPath + "/production/webhook", `{"url":"https://app.example.com/events","description":"main","rate_limit":10,"disabled":true,
 			"filter_types":["a","b"],"secret":"whsec_1"}`, webhookJSON, &webhook1},
 		{"Webhooks.Get", func(c client) (any, error) { return c.Webhooks.Get(ctx, testTeam, sandbox, "ep/2?a") }, "GET " + hook + "/ep%2F2%3Fa", "", webhookJSON, &webhook1},
 		{"Webhooks.Update with nulls", func(c client) (any, error) {
-			return c.Webhooks.Update(ctx, testTeam, sandbox, "ep_2aB", labhealth.UpdateWebhookBody{Description: labhealth.Null[string](), RateLimit: labhealth.Null[int64](), FilterTypes: labhealth.Null[[]string]()})
+			return c.Webhooks.Update(ctx, testTeam, sandbox, "ep_2aB", management.UpdateWebhookBody{Description: labhealth.Null[string](), RateLimit: labhealth.Null[int64](), FilterTypes: labhealth.Null[[]string]()})
 		}, "PATCH " + hook + "/ep_2aB", `{"description":null,"rate_limit":null,"filter_types":null}`, webhookJSON, &webhook1},
 		{"Webhooks.Update with values", func(c client) (any, error) {
-			return c.Webhooks.Update(ctx, testTeam, sandbox, "ep_2aB", labhealth.UpdateWebhookBody{URL: new("https://b.example.com"), Description: labhealth.Value(""),
+			return c.Webhooks.Update(ctx, testTeam, sandbox, "ep_2aB", management.UpdateWebhookBody{URL: new("https://b.example.com"), Description: labhealth.Value(""),
 				RateLimit: labhealth.Value[int64](3), Disabled: new(false), FilterTypes: labhealth.Value([]string{"a"})})
 		}, "PATCH " + hook + "/ep_2aB", `{"url":"https://b.example.com","description":"","rate_limit":3,"disabled":false,"filter_types":["a"]}`, webhookJSON, &webhook1},
 		{"Webhooks.Delete", func(c client) (any, error) { return nil, c.Webhooks.Delete(ctx, testTeam, sandbox, "ep_2aB") }, "DELETE " + hook + "/ep_2aB", "", "", nil},
 		{"Webhooks.Headers", func(c client) (any, error) { return c.Webhooks.Headers(ctx, testTeam, sandbox, "ep_2aB") }, "GET " + hook + "/ep_2aB/headers", "",
 			`{"headers":{"X-A":"1"},"sensitive":["Authorization"],"new":1}`,
-			&labhealth.WebhookHeaders{Headers: map[string]labhealth.Secret{"X-A": "1"}, Sensitive: []string{"Authorization"}}},
+			&management.WebhookHeaders{Headers: map[string]labhealth.Secret{"X-A": "1"}, Sensitive: []string{"Authorization"}}},
 		{"Webhooks.ReplaceHeaders", func(c client) (any, error) {
 			return nil, c.Webhooks.ReplaceHeaders(ctx, testTeam, sandbox, "ep_2aB", map[string]labhealth.Secret{"X-A": "1", "Authorization": "Bearer x"})
 		}, "PUT " + hook + "/ep_2aB/headers", `{"headers":{"X-A":"1","Authorization":"Bearer x"}}`, "", nil},
@@ -330,7 +331,7 @@ func TestManagementCalls(t *testing.T) {
 		},
 			"PUT " + hook + "/ep_2aB/headers", `{"headers":{}}`, "", nil},
 		{"Webhooks.Secret", func(c client) (any, error) { return c.Webhooks.Secret(ctx, testTeam, sandbox, "ep_2aB") }, "GET " + hook + "/ep_2aB/secret", "",
-			`{"key":"whsec_1","new":1}`, &labhealth.WebhookSecret{Key: "whsec_1"}},
+			`{"key":"whsec_1","new":1}`, &management.WebhookSecret{Key: "whsec_1"}},
 		{"Webhooks.RotateSecret", func(c client) (any, error) {
 			return nil, c.Webhooks.RotateSecret(ctx, testTeam, sandbox, "ep_2aB", "whsec_2")
 		},
@@ -339,36 +340,36 @@ func TestManagementCalls(t *testing.T) {
 			"POST " + hook + "/ep_2aB/secret/rotate", `{}`, "", nil},
 
 		{"Webhooks.EventDeliveryMetric", func(c client) (any, error) {
-			return c.Webhooks.EventDeliveryMetric(ctx, testTeam, sandbox, labhealth.EventDeliveryMetricParams{Interval: labhealth.MetricInterval15Minutes})
-		}, "GET " + teamPath + "/sandbox/event_delivery_metric?interval=15m", "", metricJSON, &labhealth.PrometheusQueryResponse{
-			Status: "success", Data: labhealth.PrometheusQueryData{ResultType: "matrix", Result: []labhealth.PrometheusQueryResult{{
+			return c.Webhooks.EventDeliveryMetric(ctx, testTeam, sandbox, management.EventDeliveryMetricParams{Interval: management.MetricInterval15Minutes})
+		}, "GET " + teamPath + "/sandbox/event_delivery_metric?interval=15m", "", metricJSON, &management.PrometheusQueryResponse{
+			Status: "success", Data: management.PrometheusQueryData{ResultType: "matrix", Result: []management.PrometheusQueryResult{{
 				Metric: map[string]string{"status": "success"},
 				Values: [][]json.RawMessage{{[]byte(`1741089600`), []byte(`"3"`)}, {[]byte(`1741093200.5`), []byte(`"0.25"`)}, {[]byte(`"x"`)}, {[]byte(`1`), []byte(`2`)}},
 			}}}}},
 		{"Webhooks.EventDeliveryMetric by default", func(c client) (any, error) {
-			return c.Webhooks.EventDeliveryMetric(ctx, testTeam, production, labhealth.EventDeliveryMetricParams{})
+			return c.Webhooks.EventDeliveryMetric(ctx, testTeam, production, management.EventDeliveryMetricParams{})
 		}, "GET " + teamPath + "/production/event_delivery_metric", "", `{"status":"success","data":{"resultType":"matrix","result":[]}}`,
-			&labhealth.PrometheusQueryResponse{Status: "success", Data: labhealth.PrometheusQueryData{ResultType: "matrix", Result: []labhealth.PrometheusQueryResult{}}}},
+			&management.PrometheusQueryResponse{Status: "success", Data: management.PrometheusQueryData{ResultType: "matrix", Result: []management.PrometheusQueryResult{}}}},
 
 		{"LabAccounts.List", func(c client) (any, error) {
-			return c.LabAccounts.List(ctx, sandbox, us, labhealth.ListOrgLabAccountsParams{LabAccountID: testKeyID, TeamID: testTeam, Status: labhealth.LabAccountStatusActive})
+			return c.LabAccounts.List(ctx, sandbox, us, management.ListLabAccountsParams{LabAccountID: testKeyID, TeamID: testTeam, Status: labhealth.LabAccountStatusActive})
 		}, "GET " + org + "/lab_account/sandbox/us?lab_account_id=e4c9a7f6-2d31-4e5a-af8c-1a9b3d4e5f62&status=active&team_id=c2a7e5d4-0b1f-4c3e-8d6a-9e7f1b2c3d40", "",
 			`{"data":[` + labAccountJSON + `],"new":1}`, []labhealth.LabAccount{labAccount1}},
 		{"LabAccounts.UpdateTeamIDAllowlist", func(c client) (any, error) {
 			return c.LabAccounts.UpdateTeamIDAllowlist(ctx, production, eu, testKeyID, []uuid.UUID{testTeam, secondTeam})
 		}, "PATCH " + org + "/lab_account/production/eu/e4c9a7f6-2d31-4e5a-af8c-1a9b3d4e5f62",
 			`{"team_id_allowlist":["c2a7e5d4-0b1f-4c3e-8d6a-9e7f1b2c3d40","d3b8f6e5-1c20-4d4f-9e7b-0f8a2c3d4e51"]}`,
-			`{"lab_account":` + labAccountJSON + `,"new":1}`, &labhealth.LabAccountResponse{LabAccount: &labAccount1}},
+			`{"lab_account":` + labAccountJSON + `,"new":1}`, &management.LabAccountResponse{LabAccount: &labAccount1}},
 		{"LabAccounts.UpdateTeamIDAllowlist to none", func(c client) (any, error) {
 			return c.LabAccounts.UpdateTeamIDAllowlist(ctx, sandbox, us, testKeyID, nil)
-		}, "PATCH " + org + "/lab_account/sandbox/us/e4c9a7f6-2d31-4e5a-af8c-1a9b3d4e5f62", `{"team_id_allowlist":[]}`, `{"lab_account":null}`, &labhealth.LabAccountResponse{}},
+		}, "PATCH " + org + "/lab_account/sandbox/us/e4c9a7f6-2d31-4e5a-af8c-1a9b3d4e5f62", `{"team_id_allowlist":[]}`, `{"lab_account":null}`, &management.LabAccountResponse{}},
 
 		{"TeamAPIKeys.List", func(c client) (any, error) {
-			return c.TeamAPIKeys.List(ctx, production, eu, labhealth.ListTeamAPIKeysParams{TeamID: testTeam, NextCursor: "c1"})
+			return c.TeamAPIKeys.List(ctx, production, eu, management.ListTeamAPIKeysParams{TeamID: testTeam, NextCursor: "c1"})
 		}, "GET " + org + "/team_api_keys/production/eu?next_cursor=c1&team_id=c2a7e5d4-0b1f-4c3e-8d6a-9e7f1b2c3d40", "",
-			pageJSON("api_keys", apiKeyJSON), &labhealth.TeamAPIKeyPage{APIKeys: []labhealth.TeamAPIKey{apiKey1}, NextCursor: new("c2")}},
+			pageJSON("api_keys", apiKeyJSON), &management.TeamAPIKeyPage{APIKeys: []management.TeamAPIKey{apiKey1}, NextCursor: new("c2")}},
 		{"TeamAPIKeys.Create", func(c client) (any, error) {
-			return c.TeamAPIKeys.Create(ctx, sandbox, us, labhealth.CreateTeamAPIKeyBody{Label: "backend", TeamID: testTeam})
+			return c.TeamAPIKeys.Create(ctx, sandbox, us, management.CreateTeamAPIKeyBody{Label: "backend", TeamID: testTeam})
 		}, "POST " + org + "/team_api_keys/sandbox/us", `{"label":"backend","team_id":"c2a7e5d4-0b1f-4c3e-8d6a-9e7f1b2c3d40"}`, apiKeyJSON, &apiKey1},
 		{"TeamAPIKeys.Delete", func(c client) (any, error) {
 			return c.TeamAPIKeys.Delete(ctx, sandbox, us, []uuid.UUID{testKeyID, testTeam})
@@ -377,69 +378,69 @@ func TestManagementCalls(t *testing.T) {
 			deletionJSON, &deletion1},
 
 		{"CustomCredentials.List", func(c client) (any, error) {
-			return c.CustomCredentials.List(ctx, sandbox, us, labhealth.ListTeamCustomCredentialsParams{TeamID: []uuid.UUID{testTeam, secondTeam}, Provider: "quest", NextCursor: "c1"})
+			return c.CustomCredentials.List(ctx, sandbox, us, management.ListTeamCustomCredentialsParams{TeamID: []uuid.UUID{testTeam, secondTeam}, Provider: "quest", NextCursor: "c1"})
 		}, "GET " + org + "/team_custom_credentials/sandbox/us?next_cursor=c1&provider=quest&team_id=c2a7e5d4-0b1f-4c3e-8d6a-9e7f1b2c3d40&team_id=d3b8f6e5-1c20-4d4f-9e7b-0f8a2c3d4e51", "",
-			pageJSON("credentials", credentialsJSON), &labhealth.TeamCustomCredentialsPage{Credentials: []labhealth.TeamCustomCredentials{credentials1}, NextCursor: new("c2")}},
+			pageJSON("credentials", credentialsJSON), &management.TeamCustomCredentialsPage{Credentials: []management.TeamCustomCredentials{credentials1}, NextCursor: new("c2")}},
 		{"CustomCredentials.Upsert", func(c client) (any, error) {
-			return c.CustomCredentials.Upsert(ctx, sandbox, us, labhealth.UpsertTeamCustomCredentialsBody{TeamID: testTeam, Provider: "oura", ClientID: new("c1"),
-				ClientSecret: "s1", Details: &labhealth.CustomCredentialsDetails{WebhookSecret: "s2"}, RedirectURLOverride: new("https://example.com/back")})
+			return c.CustomCredentials.Upsert(ctx, sandbox, us, management.UpsertTeamCustomCredentialsBody{TeamID: testTeam, Provider: "oura", ClientID: new("c1"),
+				ClientSecret: "s1", Details: &management.CustomCredentialsDetails{WebhookSecret: "s2"}, RedirectURLOverride: new("https://example.com/back")})
 		}, "POST " + org + "/team_custom_credentials/sandbox/us", `{"team_id":"c2a7e5d4-0b1f-4c3e-8d6a-9e7f1b2c3d40","provider":"oura","client_id":"c1",
 			"client_secret":"s1","details":{"webhook_secret":"s2"},"redirect_url_override":"https://example.com/back"}`, credentialsJSON, &credentials1},
 		{"CustomCredentials.Upsert of details", func(c client) (any, error) {
-			return c.CustomCredentials.Upsert(ctx, sandbox, us, labhealth.UpsertTeamCustomCredentialsBody{TeamID: testTeam, Provider: labhealth.ProviderFitbit, Details: &details1})
+			return c.CustomCredentials.Upsert(ctx, sandbox, us, management.UpsertTeamCustomCredentialsBody{TeamID: testTeam, Provider: labhealth.ProviderFitbit, Details: &details1})
 		}, "POST " + org + "/team_custom_credentials/sandbox/us", `{"team_id":"c2a7e5d4-0b1f-4c3e-8d6a-9e7f1b2c3d40","provider":"fitbit","details":` +
 			strings.ReplaceAll(detailsJSON, `,"new":1`, "") + `}`, credentialsJSON, &credentials1},
 		{"CustomCredentials.Delete", func(c client) (any, error) {
 			return c.CustomCredentials.Delete(ctx, sandbox, us, []uuid.UUID{testKeyID})
 		},
 			"DELETE " + org + "/team_custom_credentials/sandbox/us?credential_id=e4c9a7f6-2d31-4e5a-af8c-1a9b3d4e5f62", "", deletionJSON, &deletion1},
-		{"CustomCredentials.Prepare", func(c client) (any, error) { return c.CustomCredentials.Prepare(ctx, sandbox, us, testTeam, "oura") },
+		{"CustomCredentials.Prepare", func(c client) (any, error) { return c.CustomCredentials.Prepare(ctx, testTeam, sandbox, us, "oura") },
 			"POST " + org + "/prepare_team_custom_credentials/sandbox/us", `{"team_id":"c2a7e5d4-0b1f-4c3e-8d6a-9e7f1b2c3d40","provider":"oura"}`, preparationJSON,
-			&labhealth.TeamCustomCredentialsPreparation{Status: labhealth.PreparationStatusPreparationsRequired, PreparationSteps: []labhealth.PreparationStep{
+			&management.TeamCustomCredentialsPreparation{Status: management.PreparationStatusPreparationsRequired, PreparationSteps: []management.PreparationStep{
 				{Type: "redirect_uri", Key: new("uri"), Value: "https://example.com/cb", Description: new("Allow it.")}}}},
 
 		{"Pipelines.List", func(c client) (any, error) {
-			return c.Pipelines.List(ctx, sandbox, us, labhealth.ListETLPipelinesParams{TeamID: testTeam, NextCursor: "c1"})
+			return c.Pipelines.List(ctx, sandbox, us, management.ListETLPipelinesParams{TeamID: testTeam, NextCursor: "c1"})
 		}, "GET " + org + "/team_etl_pipelines/sandbox/us?next_cursor=c1&team_id=c2a7e5d4-0b1f-4c3e-8d6a-9e7f1b2c3d40", "",
-			pageJSON("pipelines", pipelineJSON), &labhealth.ETLPipelinePage{Pipelines: []labhealth.ETLPipeline{pipeline1}, NextCursor: new("c2")}},
+			pageJSON("pipelines", pipelineJSON), &management.ETLPipelinePage{Pipelines: []management.ETLPipeline{pipeline1}, NextCursor: new("c2")}},
 		{"Pipelines.Upsert", func(c client) (any, error) { return c.Pipelines.Upsert(ctx, sandbox, us, body) },
 			"POST " + org + "/team_etl_pipelines/sandbox/us", `{"team_ids":["c2a7e5d4-0b1f-4c3e-8d6a-9e7f1b2c3d40","d3b8f6e5-1c20-4d4f-9e7b-0f8a2c3d4e51"],
 			"preferences":{"preferred":"azure_amqp","enabled":["azure_amqp","svix"]},"push_historical_data":true,"azure_amqp":{"connection_string":"Endpoint=x","default_event_hub":"rest","compression":"auto",
 			"event_hub_matchers":[{"event_type_prefix":"daily.","event_hub":"daily"},
 			{"event_type_regex":"^labtest","blob_storage":{"connection_string":"Blob=x","container_name":"lab"}}]},"event_type_prefixes":["daily."]}`,
-			"[" + pipelineJSON + "," + pipelineJSON + "]", []labhealth.ETLPipeline{pipeline1, pipeline1}},
+			"[" + pipelineJSON + "," + pipelineJSON + "]", []management.ETLPipeline{pipeline1, pipeline1}},
 		{"Pipelines.Upsert of other destinations", func(c client) (any, error) {
-			return c.Pipelines.Upsert(ctx, sandbox, us, labhealth.UpsertETLPipelinesBody{TeamIDs: []uuid.UUID{testTeam},
-				CloudPubSub: &labhealth.CloudPubSub{Project: "p", Topic: "events"}, Svix: &labhealth.Svix{},
-				RabbitMQ: &labhealth.RabbitMQ{URI: "amqps://example.com", Exchange: "events"}})
+			return c.Pipelines.Upsert(ctx, sandbox, us, management.UpsertETLPipelinesBody{TeamIDs: []uuid.UUID{testTeam},
+				CloudPubSub: &management.CloudPubSub{Project: "p", Topic: "events"}, Svix: &management.Svix{},
+				RabbitMQ: &management.RabbitMQ{URI: "amqps://example.com", Exchange: "events"}})
 		}, "POST " + org + "/team_etl_pipelines/sandbox/us", `{"team_ids":["c2a7e5d4-0b1f-4c3e-8d6a-9e7f1b2c3d40"],
 			"cloud_pubsub":{"project":"p","topic":"events","message_ordering":false},"svix":{},"rabbitmq":{"uri":"amqps://example.com","exchange":"events"}}`,
-			"[]", []labhealth.ETLPipeline{}},
+			"[]", []management.ETLPipeline{}},
 		{"Pipelines.Delete", func(c client) (any, error) {
 			return c.Pipelines.Delete(ctx, sandbox, us, []uuid.UUID{testTeam, secondTeam})
 		},
 			"DELETE " + org + "/team_etl_pipelines/sandbox/us?team_id=c2a7e5d4-0b1f-4c3e-8d6a-9e7f1b2c3d40&team_id=d3b8f6e5-1c20-4d4f-9e7b-0f8a2c3d4e51", "",
-			"[" + pipelineJSON + "]", []labhealth.ETLPipeline{pipeline1}},
+			"[" + pipelineJSON + "]", []management.ETLPipeline{pipeline1}},
 
 		{"DataPullPreferences.List", func(c client) (any, error) {
-			return c.DataPullPreferences.List(ctx, sandbox, us, labhealth.ListTeamDataPullPreferencesParams{
+			return c.DataPullPreferences.List(ctx, sandbox, us, management.ListTeamDataPullPreferencesParams{
 				TeamID: []uuid.UUID{testTeam, secondTeam}, Provider: []labhealth.Provider{"oura", "fitbit"}, NextCursor: "c1", Limit: 2})
 		}, "GET " + org + "/team_data_pull_preferences/sandbox/us?limit=2&next_cursor=c1&provider=oura&provider=fitbit" +
 			"&team_id=c2a7e5d4-0b1f-4c3e-8d6a-9e7f1b2c3d40&team_id=d3b8f6e5-1c20-4d4f-9e7b-0f8a2c3d4e51", "", pageJSON("data_pull_preferences", pullJSON),
-			&labhealth.TeamDataPullPreferencesPage{DataPullPreferences: []labhealth.TeamDataPullPreferences{pull1}, NextCursor: new("c2")}},
+			&management.TeamDataPullPreferencesPage{DataPullPreferences: []management.TeamDataPullPreferences{pull1}, NextCursor: new("c2")}},
 		{"DataPullPreferences.Upsert", func(c client) (any, error) {
-			return c.DataPullPreferences.Upsert(ctx, production, eu, labhealth.UpsertTeamDataPullPreferencesBody{
-				TeamIDs: []uuid.UUID{testTeam}, Providers: map[string]labhealth.UpsertProviderDataPullPreferences{
+			return c.DataPullPreferences.Upsert(ctx, production, eu, management.UpsertTeamDataPullPreferencesBody{
+				TeamIDs: []uuid.UUID{testTeam}, Providers: map[string]management.UpsertProviderDataPullPreferences{
 					"oura": {
-						Default:           labhealth.UpsertHistoricalDaysToPull{HistoricalDaysToPull: 30},
-						ResourceOverrides: map[string]labhealth.UpsertHistoricalDaysToPull{"sleep": {HistoricalDaysToPull: 7}},
+						Default:           management.UpsertHistoricalDaysToPull{HistoricalDaysToPull: 30},
+						ResourceOverrides: map[string]management.UpsertHistoricalDaysToPull{"sleep": {HistoricalDaysToPull: 7}},
 					},
 					"fitbit": {},
 				}})
 		}, "POST " + org + "/team_data_pull_preferences/production/eu", `{"team_ids":["c2a7e5d4-0b1f-4c3e-8d6a-9e7f1b2c3d40"],"providers":{
 			"oura":{"default":{"historical_days_to_pull":30},"resource_overrides":{"sleep":{"historical_days_to_pull":7}}},
 			"fitbit":{"default":{"historical_days_to_pull":0}}}}`, `{"data_pull_preferences":[` + pullJSON + `]}`,
-			&labhealth.TeamDataPullPreferencesPage{DataPullPreferences: []labhealth.TeamDataPullPreferences{pull1}}},
+			&management.TeamDataPullPreferencesPage{DataPullPreferences: []management.TeamDataPullPreferences{pull1}}},
 		{"DataPullPreferences.Delete", func(c client) (any, error) {
 			return nil, c.DataPullPreferences.Delete(ctx, sandbox, us, []uuid.UUID{testTeam}, []labhealth.Provider{labhealth.ProviderOura, labhealth.ProviderFitbit})
 		}, "DELETE " + org + "/team_data_pull_preferences/sandbox/us?provider=oura&provider=fitbit&team_id=c2a7e5d4-0b1f-4c3e-8d6a-9e7f1b2c3d40", "", "{}", nil},
@@ -486,29 +487,29 @@ func TestManagementAll(t *testing.T) {
 	const sandbox, us = labhealth.TeamEnvironmentSandbox, labhealth.RegionUS
 	for name, test := range map[string]struct {
 		member string
-		all    func(*labhealth.ManagementClient) (int, error)
+		all    func(*management.Client) (int, error)
 		first  string
 	}{
-		"teams": {"teams", func(c *labhealth.ManagementClient) (int, error) {
-			return count(c.Teams.All(ctx, labhealth.ListTeamsParams{}))
+		"teams": {"teams", func(c *management.Client) (int, error) {
+			return count(c.Teams.All(ctx, management.ListTeamsParams{}))
 		}, teamJSON},
-		"keys": {"data", func(c *labhealth.ManagementClient) (int, error) {
-			return count(c.Keys.All(ctx, labhealth.ListManagementKeysParams{}))
+		"keys": {"data", func(c *management.Client) (int, error) {
+			return count(c.Keys.All(ctx, management.ListKeysParams{}))
 		}, keyJSON},
-		"webhooks": {"data", func(c *labhealth.ManagementClient) (int, error) {
-			return count(c.Webhooks.All(ctx, testTeam, sandbox, labhealth.ListWebhooksParams{}))
+		"webhooks": {"data", func(c *management.Client) (int, error) {
+			return count(c.Webhooks.All(ctx, testTeam, sandbox, management.ListWebhooksParams{}))
 		}, webhookJSON},
-		"team API keys": {"api_keys", func(c *labhealth.ManagementClient) (int, error) {
-			return count(c.TeamAPIKeys.All(ctx, sandbox, us, labhealth.ListTeamAPIKeysParams{}))
+		"team API keys": {"api_keys", func(c *management.Client) (int, error) {
+			return count(c.TeamAPIKeys.All(ctx, sandbox, us, management.ListTeamAPIKeysParams{}))
 		}, apiKeyJSON},
-		"credentials": {"credentials", func(c *labhealth.ManagementClient) (int, error) {
-			return count(c.CustomCredentials.All(ctx, sandbox, us, labhealth.ListTeamCustomCredentialsParams{}))
+		"credentials": {"credentials", func(c *management.Client) (int, error) {
+			return count(c.CustomCredentials.All(ctx, sandbox, us, management.ListTeamCustomCredentialsParams{}))
 		}, credentialsJSON},
-		"pipelines": {"pipelines", func(c *labhealth.ManagementClient) (int, error) {
-			return count(c.Pipelines.All(ctx, sandbox, us, labhealth.ListETLPipelinesParams{}))
+		"pipelines": {"pipelines", func(c *management.Client) (int, error) {
+			return count(c.Pipelines.All(ctx, sandbox, us, management.ListETLPipelinesParams{}))
 		}, pipelineJSON},
-		"data pull preferences": {"data_pull_preferences", func(c *labhealth.ManagementClient) (int, error) {
-			return count(c.DataPullPreferences.All(ctx, sandbox, us, labhealth.ListTeamDataPullPreferencesParams{}))
+		"data pull preferences": {"data_pull_preferences", func(c *management.Client) (int, error) {
+			return count(c.DataPullPreferences.All(ctx, sandbox, us, management.ListTeamDataPullPreferencesParams{}))
 		}, pullJSON},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -548,7 +549,7 @@ func count[E any](all iter.Seq2[*E, error]) (n int, err error) {
 
 // Invalid requests are not sent.
 func TestManagementValidation(t *testing.T) {
-	type client = *labhealth.ManagementClient
+	type client = *management.Client
 	const us, sandbox = labhealth.RegionUS, labhealth.TeamEnvironmentSandbox
 	ctx := t.Context()
 	for name, test := range map[string]struct {
@@ -556,35 +557,35 @@ func TestManagementValidation(t *testing.T) {
 		want string
 	}{
 		"organisation": {func(c client) error {
-			_, err := c.Organisation.Update(ctx, labhealth.UpdateOrganisationBody{})
+			_, err := c.Organisation.Update(ctx, management.UpdateOrganisationBody{})
 			return err
 		}, "PATCH /v1/org/{org_id}: not sent: body.name is required"},
-		"team": {func(c client) error { _, err := c.Teams.Create(ctx, labhealth.CreateTeamBody{}); return err },
+		"team": {func(c client) error { _, err := c.Teams.Create(ctx, management.CreateTeamBody{}); return err },
 			"POST /v1/org/{org_id}/team: not sent: body.name is required; body.region is required"},
 		"nil team": {func(c client) error { return c.Teams.Delete(ctx, uuid.Nil) },
 			"DELETE /v1/org/{org_id}/team/{team_id}: not sent: path.team_id must not be the nil UUID"},
 		"new team": {func(c client) error {
-			_, err := c.Teams.Create(ctx, labhealth.CreateTeamBody{ID: &uuid.Nil, Name: "a;b", Region: us, IntegrationTeamID: new(strings.Repeat("é", 257)),
-				LogoURL: new(""), BrandInformation: &labhealth.BrandInformation{}})
+			_, err := c.Teams.Create(ctx, management.CreateTeamBody{ID: &uuid.Nil, Name: "a;b", Region: us, IntegrationTeamID: new(strings.Repeat("é", 257)),
+				LogoURL: new(""), BrandInformation: &management.BrandInformation{}})
 			return err
 		}, "POST /v1/org/{org_id}/team: not sent: body.id must be left out or be a UUID that is not nil; " +
 			"body.name must hold only letters, digits, spaces and (),/:'|&_-’; body.integration_team_id must have at most 256 characters; " +
 			"body.logo_url is required: 1 to 2083 characters; body.brand_information.company_name is required"},
 		"changed team": {func(c client) error {
-			_, err := c.Teams.Update(ctx, testTeam, labhealth.UpdateTeamBody{Name: new(strings.Repeat("é", 81)), IntegrationTeamID: labhealth.Value(strings.Repeat("a", 257)),
-				Sandbox:    labhealth.Value(labhealth.UpdateTeamSettings{LogoURL: labhealth.Value("")}),
-				Production: labhealth.Value(labhealth.UpdateTeamSettings{LogoURL: labhealth.Value(strings.Repeat("a", 2084))})})
+			_, err := c.Teams.Update(ctx, testTeam, management.UpdateTeamBody{Name: new(strings.Repeat("é", 81)), IntegrationTeamID: labhealth.Value(strings.Repeat("a", 257)),
+				Sandbox:    labhealth.Value(management.UpdateTeamSettings{LogoURL: labhealth.Value("")}),
+				Production: labhealth.Value(management.UpdateTeamSettings{LogoURL: labhealth.Value(strings.Repeat("a", 2084))})})
 			return err
 		}, "PATCH /v1/org/{org_id}/team/{team_id}: not sent: body.name must have at most 80 characters; " +
 			"body.integration_team_id must have at most 256 characters; body.sandbox.logo_url is required: 1 to 2083 characters; " +
 			"body.production.logo_url must have at most 2083 characters"},
 		"search": {func(c client) error {
-			_, err := c.Teams.List(ctx, labhealth.ListTeamsParams{SearchQuery: "a;b×"})
+			_, err := c.Teams.List(ctx, management.ListTeamsParams{SearchQuery: "a;b×"})
 			return err
 		},
 			"GET /v1/org/{org_id}/team: not sent: query.search_query must hold only letters, digits, spaces and (),/:'|&_-’"},
 		"brand of no environment": {func(c client) error {
-			_, err := c.Teams.UpdateBrandInformation(ctx, testTeam, "", labhealth.UpdateBrandInformationBody{})
+			_, err := c.Teams.UpdateBrandInformation(ctx, testTeam, "", management.UpdateBrandInformationBody{})
 			return err
 		}, "PATCH /v1/org/{org_id}/team/{team_id}: not sent: environment must be production or sandbox"},
 		"reference": {func(c client) error { _, err := c.Teams.Resolve(ctx, ""); return err },
@@ -592,12 +593,12 @@ func TestManagementValidation(t *testing.T) {
 		"token": {func(c client) error { _, err := c.Teams.CreateAccessToken(ctx, testTeam, ""); return err },
 			"POST /v1/org/{org_id}/team/{team_id}/create_api_access_token: not sent: body.env is required"},
 		"key": {func(c client) error {
-			_, err := c.Keys.Create(ctx, labhealth.CreateManagementKeyBody{TeamRoleBindings: []labhealth.TeamRoleBinding{{TeamID: testTeam}, {}}})
+			_, err := c.Keys.Create(ctx, management.CreateKeyBody{TeamRoleBindings: []management.TeamRoleBinding{{TeamID: testTeam}, {}}})
 			return err
 		}, "POST /v1/org/{org_id}/management_key: not sent: body.label is required; body.role is required; " +
 			"body.team_role_bindings.1.team_id is required: a UUID that is not nil"},
 		"webhook": {func(c client) error {
-			_, err := c.Webhooks.Create(ctx, testTeam, sandbox, labhealth.CreateWebhookBody{})
+			_, err := c.Webhooks.Create(ctx, testTeam, sandbox, management.CreateWebhookBody{})
 			return err
 		}, "POST /v1/org/{org_id}/team/{team_id}/{environment}/webhook: not sent: body.url is required"},
 		"webhook of no environment": {func(c client) error {
@@ -605,11 +606,11 @@ func TestManagementValidation(t *testing.T) {
 			return err
 		}, "GET /v1/org/{org_id}/team/{team_id}/{environment}/webhook/{webhook_id}: not sent: path.environment must not be empty, or hold dot segments or control characters"},
 		"webhook page": {func(c client) error {
-			_, err := c.Webhooks.List(ctx, testTeam, sandbox, labhealth.ListWebhooksParams{Limit: -1})
+			_, err := c.Webhooks.List(ctx, testTeam, sandbox, management.ListWebhooksParams{Limit: -1})
 			return err
 		}, "GET /v1/org/{org_id}/team/{team_id}/{environment}/webhook: not sent: query.limit must be at least 0"},
 		"team API key": {func(c client) error {
-			_, err := c.TeamAPIKeys.Create(ctx, sandbox, us, labhealth.CreateTeamAPIKeyBody{})
+			_, err := c.TeamAPIKeys.Create(ctx, sandbox, us, management.CreateTeamAPIKeyBody{})
 			return err
 		}, "POST /v1/org/{org_id}/team_api_keys/{env}/{region}: not sent: body.label is required; body.team_id is required: a UUID that is not nil"},
 		"no keys to delete": {func(c client) error { _, err := c.TeamAPIKeys.Delete(ctx, sandbox, us, nil); return err },
@@ -619,14 +620,14 @@ func TestManagementValidation(t *testing.T) {
 			return err
 		}, "DELETE /v1/org/{org_id}/team_custom_credentials/{env}/{region}: not sent: query.credential_id.1 is required: a UUID that is not nil"},
 		"credentials": {func(c client) error {
-			_, err := c.CustomCredentials.Upsert(ctx, sandbox, us, labhealth.UpsertTeamCustomCredentialsBody{})
+			_, err := c.CustomCredentials.Upsert(ctx, sandbox, us, management.UpsertTeamCustomCredentialsBody{})
 			return err
 		}, "POST /v1/org/{org_id}/team_custom_credentials/{env}/{region}: not sent: body.team_id is required: a UUID that is not nil; body.provider is required"},
 		"details": {func(c client) error {
-			_, err := c.CustomCredentials.Upsert(ctx, sandbox, us, labhealth.UpsertTeamCustomCredentialsBody{TeamID: testTeam, Provider: "fitbit",
-				Details: &labhealth.CustomCredentialsDetails{
-					Fitbit: &labhealth.FitbitCredentials{}, GetLabs: &labhealth.GetLabsCredentials{}, LabCorp: &labhealth.LabCorpCredentials{},
-					PhlebFinders: &labhealth.PhlebFindersCredentials{}, RedirectURI: new("x"), ProjectNumber: new("1"), ReceivingFacility: new("f"),
+			_, err := c.CustomCredentials.Upsert(ctx, sandbox, us, management.UpsertTeamCustomCredentialsBody{TeamID: testTeam, Provider: "fitbit",
+				Details: &management.CustomCredentialsDetails{
+					Fitbit: &management.FitbitCredentials{}, GetLabs: &management.GetLabsCredentials{}, LabCorp: &management.LabCorpCredentials{},
+					PhlebFinders: &management.PhlebFindersCredentials{}, RedirectURI: new("x"), ProjectNumber: new("1"), ReceivingFacility: new("f"),
 				}})
 			return err
 		}, "POST /v1/org/{org_id}/team_custom_credentials/{env}/{region}: not sent: body.details.data_scopes is required; " +
@@ -639,11 +640,11 @@ func TestManagementValidation(t *testing.T) {
 			"body.details.phlebfinders.team_id is required; body.details.phlebfinders.team_name is required; " +
 			"body.details.phlebfinders.webhook_token is required; body.details.phlebfinders.email is required"},
 		"preferences": {func(c client) error {
-			_, err := c.DataPullPreferences.Upsert(ctx, sandbox, us, labhealth.UpsertTeamDataPullPreferencesBody{})
+			_, err := c.DataPullPreferences.Upsert(ctx, sandbox, us, management.UpsertTeamDataPullPreferencesBody{})
 			return err
 		}, "POST /v1/org/{org_id}/team_data_pull_preferences/{env}/{region}: not sent: body.team_ids is required: at least one team; body.providers is required"},
 		"preferences page": {func(c client) error {
-			_, err := c.DataPullPreferences.List(ctx, sandbox, us, labhealth.ListTeamDataPullPreferencesParams{Limit: -1})
+			_, err := c.DataPullPreferences.List(ctx, sandbox, us, management.ListTeamDataPullPreferencesParams{Limit: -1})
 			return err
 		}, "GET /v1/org/{org_id}/team_data_pull_preferences/{env}/{region}: not sent: query.limit must be at least 0"},
 		"no preferences to delete": {func(c client) error { return c.DataPullPreferences.Delete(ctx, sandbox, us, nil, nil) },
@@ -655,11 +656,11 @@ func TestManagementValidation(t *testing.T) {
 			return c.DataPullPreferences.Delete(ctx, sandbox, us, []uuid.UUID{testTeam}, []labhealth.Provider{"oura", ""})
 		}, "DELETE /v1/org/{org_id}/team_data_pull_preferences/{env}/{region}: not sent: query.provider.1 is required"},
 		"preferences of a nil team": {func(c client) error {
-			_, err := c.DataPullPreferences.List(ctx, sandbox, us, labhealth.ListTeamDataPullPreferencesParams{TeamID: []uuid.UUID{uuid.Nil}})
+			_, err := c.DataPullPreferences.List(ctx, sandbox, us, management.ListTeamDataPullPreferencesParams{TeamID: []uuid.UUID{uuid.Nil}})
 			return err
 		}, "GET /v1/org/{org_id}/team_data_pull_preferences/{env}/{region}: not sent: query.team_id.0 is required: a UUID that is not nil"},
 		"credentials of a nil team": {func(c client) error {
-			_, err := c.CustomCredentials.List(ctx, sandbox, us, labhealth.ListTeamCustomCredentialsParams{TeamID: []uuid.UUID{uuid.Nil}})
+			_, err := c.CustomCredentials.List(ctx, sandbox, us, management.ListTeamCustomCredentialsParams{TeamID: []uuid.UUID{uuid.Nil}})
 			return err
 		}, "GET /v1/org/{org_id}/team_custom_credentials/{env}/{region}: not sent: query.team_id.0 is required: a UUID that is not nil"},
 		"lab account": {func(c client) error {
@@ -667,13 +668,13 @@ func TestManagementValidation(t *testing.T) {
 			return err
 		}, "PATCH /v1/org/{org_id}/lab_account/{env}/{region}/{account_id}: not sent: body.team_id_allowlist.1 is required: a UUID that is not nil"},
 		"pipelines": {func(c client) error {
-			_, err := c.Pipelines.Upsert(ctx, sandbox, us, labhealth.UpsertETLPipelinesBody{})
+			_, err := c.Pipelines.Upsert(ctx, sandbox, us, management.UpsertETLPipelinesBody{})
 			return err
 		}, "POST /v1/org/{org_id}/team_etl_pipelines/{env}/{region}: not sent: body.team_ids is required: at least one team"},
 		"destinations": {func(c client) error {
-			_, err := c.Pipelines.Upsert(ctx, sandbox, us, labhealth.UpsertETLPipelinesBody{
-				TeamIDs: []uuid.UUID{testTeam, uuid.Nil}, Preferences: &labhealth.EventDestinationPreferences{}, CloudPubSub: &labhealth.CloudPubSub{},
-				RabbitMQ: &labhealth.RabbitMQ{}, AzureAMQP: &labhealth.AzureAMQP{},
+			_, err := c.Pipelines.Upsert(ctx, sandbox, us, management.UpsertETLPipelinesBody{
+				TeamIDs: []uuid.UUID{testTeam, uuid.Nil}, Preferences: &labhealth.EventDestinationPreferences{}, CloudPubSub: &management.CloudPubSub{},
+				RabbitMQ: &management.RabbitMQ{}, AzureAMQP: &management.AzureAMQP{},
 			})
 			return err
 		}, "POST /v1/org/{org_id}/team_etl_pipelines/{env}/{region}: not sent: body.team_ids.1 is required: a UUID that is not nil; " +

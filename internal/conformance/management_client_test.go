@@ -23,6 +23,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/labhealth/labhealth-go"
+	"github.com/labhealth/labhealth-go/management"
 )
 
 const (
@@ -39,10 +40,10 @@ var (
 )
 
 // managing returns a management client with a script.
-func managing(t testing.TB, replies []reply, opts ...labhealth.Option) (*labhealth.ManagementClient, *script) {
+func managing(t testing.TB, replies []reply, opts ...labhealth.Option) (*management.Client, *script) {
 	t.Helper()
 	s := &script{replies: replies}
-	client, err := labhealth.NewManagementClient(testOrg, managementKey, append([]labhealth.Option{
+	client, err := management.NewClient(testOrg, managementKey, append([]labhealth.Option{
 		labhealth.WithBaseURL(managementURL),
 		labhealth.WithHTTPClient(&http.Client{Transport: s}),
 		labhealth.WithRetry(labhealth.RetryPolicy{MaxAttempts: 1}),
@@ -70,7 +71,7 @@ func TestNewManagementClientErrors(t *testing.T) {
 		{"nil observer", testOrg, managementKey, []labhealth.Option{base, labhealth.WithObserver(nil)}, "labhealth: WithObserver needs a function"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			client, err := labhealth.NewManagementClient(test.org, test.key, test.opts...)
+			client, err := management.NewClient(test.org, test.key, test.opts...)
 			if client != nil || errorText(err) != test.want {
 				t.Errorf("error %q\n want %q", errorText(err), test.want)
 			}
@@ -81,7 +82,7 @@ func TestNewManagementClientErrors(t *testing.T) {
 // Each client has its own operations only.
 func TestManagementWithPath(t *testing.T) {
 	base := labhealth.WithBaseURL(managementURL)
-	_, err := labhealth.NewManagementClient(testOrg, managementKey, base, labhealth.WithPath("GET /orders", "/v3/orders"))
+	_, err := management.NewClient(testOrg, managementKey, base, labhealth.WithPath("GET /orders", "/v3/orders"))
 	if want := `labhealth: WithPath: "GET /orders" is an operation of the other API`; errorText(err) != want {
 		t.Errorf("error %q", errorText(err))
 	}
@@ -89,11 +90,51 @@ func TestManagementWithPath(t *testing.T) {
 	if want := `labhealth: WithPath: "GET /v1/org/{org_id}" is an operation of the other API`; errorText(err) != want {
 		t.Errorf("error %q", errorText(err))
 	}
+	_, err = management.NewClient(testOrg, managementKey, base, labhealth.WithPath("GET /v1/org/{org_id}/teams", "/v2/org/{org_id}/teams"))
+	if want := `labhealth: WithPath: unknown operation "GET /v1/org/{org_id}/teams": did you mean "GET /v1/org/{org_id}/team"?`; errorText(err) != want {
+		t.Errorf("error %q", errorText(err))
+	}
 	const op = "POST /v1/org/{org_id}/team/{team_id}/create_api_access_token"
 	client, s := managing(t, []reply{{status: 404, body: `{}`}}, labhealth.WithPath(op, "/v1/org/{org_id}/team/{team_id}/create_access_token"))
 	_, err = client.Teams.CreateAccessToken(t.Context(), testTeam, labhealth.TeamEnvironmentSandbox)
 	equal(t, "labhealth: "+op+": 404 Not Found: rejected (the path or an ID does not exist: check the base URL, WithPath, the IDs and the environment)", errorText(err))
 	equal(t, managementURL+"/v1/org/6f1c9b1e-3d7a-4a55-9c0e-5b8f2d4e7a10/team/c2a7e5d4-0b1f-4c3e-8d6a-9e7f1b2c3d40/create_access_token", s.only(t).URL)
+}
+
+// Lists are iterated as those of the team API.
+func TestManagementPages(t *testing.T) {
+	page := func(cursor string, from, to int) reply {
+		return reply{status: 200, body: `{"data":` + elements("id", from, to) + `,"next_cursor":` + cursor + `}`}
+	}
+	const broken = "labhealth: GET /v1/org/{org_id}/management_key: 200 OK, but the response could not be read: applied ("
+	for _, test := range []struct {
+		name    string
+		replies []reply
+		want    []int
+		err     string
+	}{
+		{"two pages", []reply{page(`"a"`, 1, 2), page(`null`, 3, 3)}, upTo(1, 3), ""},
+		{"an empty page in the middle", []reply{page(`"a"`, 1, 0), page(`null`, 1, 1)}, upTo(1, 1), ""},
+		{"a cursor of another type", []reply{page(`7`, 1, 2)}, upTo(1, 2), broken + "its next cursor is malformed)"},
+		{"a repeated page", []reply{page(`"a"`, 1, 2), page(`"b"`, 1, 2)}, upTo(1, 2), broken + "it repeats an earlier page)"},
+		{"an error", []reply{page(`"a"`, 1, 2), {status: 404, body: `{}`}}, upTo(1, 2),
+			"labhealth: GET /v1/org/{org_id}/management_key: 404 Not Found: rejected (the path or an ID does not exist: check the base URL, WithPath, the IDs and the environment)"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			for _, opts := range withAndWithoutPrefetch {
+				client, s := managing(t, test.replies)
+				got, problem := numbers(client.Keys.All(t.Context(), management.ListKeysParams{}, opts...), func(k *management.Key) uuid.UUID { return k.ID })
+				equal(t, test.want, got)
+				equal(t, test.err, problem)
+				equal(t, len(test.replies), len(s.sent))
+			}
+		})
+	}
+	client, s := managing(t, []reply{page(`"a"`, 1, 2)})
+	for range client.Keys.All(t.Context(), management.ListKeysParams{}) {
+		break
+	}
+	equal(t, 1, len(s.sent))
 }
 
 func TestManagementClientShowsNoKey(t *testing.T) {
@@ -252,7 +293,7 @@ func TestKeysStayApart(t *testing.T) {
 		{"team", "X-Service-Api-Key", testKey, []string{"X-Management-Key", "X-Service-Org-Key", "Authorization"},
 			func() (any, error) { return labhealth.NewClient(testKey, base, once, fast) }},
 		{"management", "X-Management-Key", managementKey, []string{"X-Service-Api-Key", "X-Service-Org-Key", "Authorization"},
-			func() (any, error) { return labhealth.NewManagementClient(testOrg, managementKey, base, once, fast) }},
+			func() (any, error) { return management.NewClient(testOrg, managementKey, base, once, fast) }},
 		{"team with a source of keys", "X-Service-Api-Key", testKey, []string{"X-Management-Key", "X-Service-Org-Key", "Authorization"},
 			func() (any, error) {
 				return labhealth.NewClient("", base, once, fast, labhealth.WithCredentials(returning(labhealth.Credentials{Key: testKey})))
@@ -263,7 +304,7 @@ func TestKeysStayApart(t *testing.T) {
 			}},
 		{"management with a source", "X-Management-Key", managementKey, []string{"X-Service-Api-Key", "X-Service-Org-Key", "Authorization"},
 			func() (any, error) {
-				return labhealth.NewManagementClient(testOrg, "", base, once, fast, labhealth.WithCredentials(returning(labhealth.Credentials{Key: managementKey})))
+				return management.NewClient(testOrg, "", base, once, fast, labhealth.WithCredentials(returning(labhealth.Credentials{Key: managementKey})))
 			}},
 	} {
 		methods, requests := 0, 0
@@ -308,8 +349,8 @@ func TestKeysStayApart(t *testing.T) {
 
 // The documentation of the client has every operation with a method that exists, and every method.
 func TestManagementDocumentation(t *testing.T) {
-	text := string(must[[]byte](t)(os.ReadFile("../../management.go")))
-	row := regexp.MustCompile(`(?m)^//\t([A-Z]+) +(/v1/org/\S+) +ManagementClient\.(.*)$`)
+	text := string(must[[]byte](t)(os.ReadFile("../../management/doc.go")))
+	row := regexp.MustCompile(`(?m)^//\t([A-Z]+) +(/v1/org/\S+) +Client\.(.*)$`)
 	documented := map[string]string{}
 	ops := map[string]bool{}
 	for _, m := range row.FindAllStringSubmatch(text, -1) {
@@ -340,7 +381,7 @@ func TestManagementDocumentation(t *testing.T) {
 		t.Errorf("%s is in the documentation and does not exist", name)
 	}
 	// The error of WithPath names all operations.
-	_, err := labhealth.NewManagementClient(testOrg, managementKey, labhealth.WithBaseURL(managementURL), labhealth.WithPath("", ""))
+	_, err := management.NewClient(testOrg, managementKey, labhealth.WithBaseURL(managementURL), labhealth.WithPath("", ""))
 	for _, quoted := range regexp.MustCompile(`"[A-Z]+ /[^"]*"`).FindAllString(errorText(err), -1) {
 		if op := strings.Trim(quoted, `"`); !ops[op] {
 			t.Errorf("%s is not in the package documentation", op)
@@ -383,22 +424,22 @@ func TestSecret(t *testing.T) {
 // A value that holds a secret does not show it when printed or logged as an attribute.
 func TestManagementRedaction(t *testing.T) {
 	s := labhealth.Secret(hidden)
-	hub := labhealth.AzureAMQP{ConnectionString: s, EventHubMatchers: []labhealth.EventHubMatcher{{BlobStorage: &labhealth.BlobStorage{ConnectionString: s}}}}
-	details := &labhealth.CustomCredentialsDetails{WebhookSecret: s}
-	queue := labhealth.RabbitMQ{URI: s, Exchange: "events"}
+	hub := management.AzureAMQP{ConnectionString: s, EventHubMatchers: []management.EventHubMatcher{{BlobStorage: &management.BlobStorage{ConnectionString: s}}}}
+	details := &management.CustomCredentialsDetails{WebhookSecret: s}
+	queue := management.RabbitMQ{URI: s, Exchange: "events"}
 	for _, v := range []any{
-		labhealth.ManagementKey{Key: s}, labhealth.ManagementKeyPage{Data: []labhealth.ManagementKey{{Key: s}}},
-		labhealth.TeamAPIKey{Value: s}, labhealth.TeamAPIKeyPage{APIKeys: []labhealth.TeamAPIKey{{Value: s}}},
-		labhealth.CreateWebhookBody{Secret: s}, labhealth.WebhookHeaders{Headers: map[string]labhealth.Secret{"a": s}},
-		labhealth.WebhookSecret{Key: s}, labhealth.AccessToken{AccessToken: s},
-		labhealth.UpsertTeamCustomCredentialsBody{ClientSecret: s, Details: details}, labhealth.TeamCustomCredentials{Details: details},
-		labhealth.TeamCustomCredentialsPage{Credentials: []labhealth.TeamCustomCredentials{{Details: details}}}, *details,
-		labhealth.FitbitCredentials{BodyVerifyToken: s}, labhealth.GetLabsCredentials{WebhookSecretKey: s},
-		labhealth.PhlebFindersCredentials{WebhookToken: s}, labhealth.ManagementKeyCreator{Email: new(hidden)},
+		management.Key{Key: s}, management.KeyPage{Data: []management.Key{{Key: s}}},
+		management.TeamAPIKey{Value: s}, management.TeamAPIKeyPage{APIKeys: []management.TeamAPIKey{{Value: s}}},
+		management.CreateWebhookBody{Secret: s}, management.WebhookHeaders{Headers: map[string]labhealth.Secret{"a": s}},
+		management.WebhookSecret{Key: s}, management.AccessToken{AccessToken: s},
+		management.UpsertTeamCustomCredentialsBody{ClientSecret: s, Details: details}, management.TeamCustomCredentials{Details: details},
+		management.TeamCustomCredentialsPage{Credentials: []management.TeamCustomCredentials{{Details: details}}}, *details,
+		management.FitbitCredentials{BodyVerifyToken: s}, management.GetLabsCredentials{WebhookSecretKey: s},
+		management.PhlebFindersCredentials{WebhookToken: s}, management.KeyCreator{Email: new(hidden)},
 		hub, hub.EventHubMatchers[0], *hub.EventHubMatchers[0].BlobStorage, queue,
-		labhealth.EventHubDestination{BlobStorage: hub.EventHubMatchers[0].BlobStorage},
-		labhealth.ETLPipeline{AzureAMQP: &hub}, labhealth.ETLPipelinePage{Pipelines: []labhealth.ETLPipeline{{RabbitMQ: &queue}}},
-		labhealth.UpsertETLPipelinesBody{AzureAMQP: &hub}, labhealth.UpsertETLPipelinesBody{RabbitMQ: &queue},
+		management.EventHubDestination{BlobStorage: hub.EventHubMatchers[0].BlobStorage},
+		management.ETLPipeline{AzureAMQP: &hub}, management.ETLPipelinePage{Pipelines: []management.ETLPipeline{{RabbitMQ: &queue}}},
+		management.UpsertETLPipelinesBody{AzureAMQP: &hub}, management.UpsertETLPipelinesBody{RabbitMQ: &queue},
 	} {
 		pointer := reflect.New(reflect.TypeOf(v))
 		pointer.Elem().Set(reflect.ValueOf(v))
@@ -417,17 +458,17 @@ func TestManagementRedaction(t *testing.T) {
 			}
 		}
 		encoded := must[[]byte](t)(json.Marshal(v))
-		if _, plain := v.(labhealth.EventHubDestination); !plain && !strings.Contains(string(encoded), hidden) {
+		if _, plain := v.(management.EventHubDestination); !plain && !strings.Contains(string(encoded), hidden) {
 			t.Errorf("%T: JSON is not complete: %s", v, encoded)
 		}
 	}
-	key := labhealth.ManagementKey{ID: testKeyID, Key: s}
-	equal(t, "labhealth.ManagementKey{e4c9a7f6-2d31-4e5a-af8c-1a9b3d4e5f62, redacted}", fmt.Sprint(key))
+	key := management.Key{ID: testKeyID, Key: s}
+	equal(t, "management.Key{e4c9a7f6-2d31-4e5a-af8c-1a9b3d4e5f62, redacted}", fmt.Sprint(key))
 }
 
 // A part of a received value does not show a secret of the whole, although it keeps its raw bytes.
 func TestManagementRedactionOfParts(t *testing.T) {
-	var key labhealth.ManagementKey
+	var key management.Key
 	text := strings.Replace(keyJSON, "mk_team_1", hidden, 1)
 	if err := json.Unmarshal([]byte(text), &key); err != nil || key.Key != hidden {
 		t.Fatal(err, string(key.Key))
@@ -449,7 +490,7 @@ func TestManagementErrors(t *testing.T) {
 	const op = "POST /v1/org/{org_id}/team"
 	create := func(r reply) error {
 		client, _ := managing(t, []reply{r})
-		_, err := client.Teams.Create(t.Context(), labhealth.CreateTeamBody{Name: "Clinic", Region: labhealth.RegionUS})
+		_, err := client.Teams.Create(t.Context(), management.CreateTeamBody{Name: "Clinic", Region: labhealth.RegionUS})
 		return err
 	}
 	for _, test := range []struct {
@@ -487,7 +528,7 @@ func TestManagementErrors(t *testing.T) {
 		`{"detail":{"team_id":"c2a7e5d4-0b1f-4c3e-8d6a-9e7f1b2c3d40","x":"hunter2"}}`,
 	} {
 		client, _ := managing(t, []reply{{status: 409, body: body}})
-		_, updated := client.Teams.Update(t.Context(), secondTeam, labhealth.UpdateTeamBody{IntegrationTeamID: labhealth.Value("clinic-1")})
+		_, updated := client.Teams.Update(t.Context(), secondTeam, management.UpdateTeamBody{IntegrationTeamID: labhealth.Value("clinic-1")})
 		for _, err := range []error{create(reply{status: 409, body: body}), updated} {
 			var conflict *labhealth.TeamConflictError
 			if !errors.As(err, &conflict) || !errors.Is(err, labhealth.ErrConflict) {
@@ -514,33 +555,33 @@ func TestManagementUnreadable(t *testing.T) {
 	us, sandbox := labhealth.RegionUS, labhealth.TeamEnvironmentSandbox
 	for _, test := range []struct {
 		name string
-		call func(*labhealth.ManagementClient) error
+		call func(*management.Client) error
 		want string
 	}{
-		{"organisation", func(c *labhealth.ManagementClient) error { _, err := c.Organisation.Get(t.Context()); return err }, "it has no readable organisation id"},
-		{"team", func(c *labhealth.ManagementClient) error {
-			_, err := c.Teams.Get(t.Context(), testTeam, labhealth.GetTeamParams{})
+		{"organisation", func(c *management.Client) error { _, err := c.Organisation.Get(t.Context()); return err }, "it has no readable organisation id"},
+		{"team", func(c *management.Client) error {
+			_, err := c.Teams.Get(t.Context(), testTeam, management.GetTeamParams{})
 			return err
 		}, "it has no readable team id"},
-		{"resolved team", func(c *labhealth.ManagementClient) error { _, err := c.Teams.Resolve(t.Context(), "x"); return err }, "it has no readable team id"},
-		{"token", func(c *labhealth.ManagementClient) error {
+		{"resolved team", func(c *management.Client) error { _, err := c.Teams.Resolve(t.Context(), "x"); return err }, "it has no readable team id"},
+		{"token", func(c *management.Client) error {
 			_, err := c.Teams.CreateAccessToken(t.Context(), testTeam, sandbox)
 			return err
 		}, "it has no readable access token"},
-		{"management key", func(c *labhealth.ManagementClient) error {
-			_, err := c.Keys.Update(t.Context(), testKeyID, labhealth.UpdateManagementKeyBody{})
+		{"management key", func(c *management.Client) error {
+			_, err := c.Keys.Update(t.Context(), testKeyID, management.UpdateKeyBody{})
 			return err
 		}, "it has no readable key id"},
-		{"webhook", func(c *labhealth.ManagementClient) error {
+		{"webhook", func(c *management.Client) error {
 			_, err := c.Webhooks.Get(t.Context(), testTeam, sandbox, "ep_1")
 			return err
 		}, "it has no readable webhook id"},
-		{"secret", func(c *labhealth.ManagementClient) error {
+		{"secret", func(c *management.Client) error {
 			_, err := c.Webhooks.Secret(t.Context(), testTeam, sandbox, "ep_1")
 			return err
 		}, "it has no readable key"},
-		{"team API key", func(c *labhealth.ManagementClient) error {
-			_, err := c.TeamAPIKeys.Create(t.Context(), sandbox, us, labhealth.CreateTeamAPIKeyBody{Label: "x", TeamID: testTeam})
+		{"team API key", func(c *management.Client) error {
+			_, err := c.TeamAPIKeys.Create(t.Context(), sandbox, us, management.CreateTeamAPIKeyBody{Label: "x", TeamID: testTeam})
 			return err
 		}, "it has no readable key id"},
 	} {
@@ -556,18 +597,18 @@ func TestManagementUnreadable(t *testing.T) {
 // An empty response is a 204 or another 2xx without HTML, which may come from a proxy.
 func TestManagementNoContent(t *testing.T) {
 	sandbox := labhealth.TeamEnvironmentSandbox
-	calls := map[string]func(*labhealth.ManagementClient) error{
-		"webhook": func(c *labhealth.ManagementClient) error {
+	calls := map[string]func(*management.Client) error{
+		"webhook": func(c *management.Client) error {
 			return c.Webhooks.Delete(t.Context(), testTeam, sandbox, "ep_1")
 		},
-		"headers": func(c *labhealth.ManagementClient) error {
+		"headers": func(c *management.Client) error {
 			return c.Webhooks.ReplaceHeaders(t.Context(), testTeam, sandbox, "ep_1", nil)
 		},
-		"rotation": func(c *labhealth.ManagementClient) error {
+		"rotation": func(c *management.Client) error {
 			return c.Webhooks.RotateSecret(t.Context(), testTeam, sandbox, "ep_1", "")
 		},
-		"key":  func(c *labhealth.ManagementClient) error { return c.Keys.Delete(t.Context(), testKeyID) },
-		"team": func(c *labhealth.ManagementClient) error { return c.Teams.Delete(t.Context(), testTeam) },
+		"key":  func(c *management.Client) error { return c.Keys.Delete(t.Context(), testKeyID) },
+		"team": func(c *management.Client) error { return c.Teams.Delete(t.Context(), testTeam) },
 	}
 	for name, call := range calls {
 		for _, r := range []reply{{status: 204}, {status: 200}, {status: 200, body: "null"}, {status: 200, body: `{"id":"x"}`}} {
@@ -598,7 +639,7 @@ func TestManagementNoContent(t *testing.T) {
 
 func TestManagementDo(t *testing.T) {
 	client, s := managing(t, []reply{{status: 200, body: `{"id":"6f1c9b1e-3d7a-4a55-9c0e-5b8f2d4e7a11","name":"Clinic"}`}})
-	var team labhealth.Team
+	var team management.Team
 	err := client.Do(t.Context(), "PUT", "/v1/org/"+testOrg.String()+"/anything", map[string]int{"a": 1}, &team, labhealth.WithQuery("b", "2"))
 	if err != nil {
 		t.Fatal(err)
@@ -609,6 +650,47 @@ func TestManagementDo(t *testing.T) {
 		"X-Management-Key": {managementKey},
 	}}, s.only(t))
 	client.CloseIdleConnections()
+}
+
+// Do verifies the types of both packages as their methods do.
+func TestManagementDoVerifies(t *testing.T) {
+	const id = `"6f1c9b1e-3d7a-4a55-9c0e-5b8f2d4e7a11"`
+	for _, test := range []struct {
+		out  any
+		body string
+		want string
+	}{
+		{new(management.Team), `["a"]`, "it is not a JSON object"},
+		{new(management.BatchDeletion), `null`, "it is not a JSON object"},
+		{new(management.Team), `{}`, "it has no readable team id"},
+		{new(management.TeamPage), `{"detail":"broken"}`, "it has no list"},
+		{new(labhealth.User), `{}`, "it has no readable user id"},
+		{new(labhealth.OrderPage), `[{"id":` + id + `}]`, ""},
+		{new(management.ETLPipelinePage), `[{"team_id":` + id + `}]`, ""},
+		{new(management.BatchDeletion), `{}`, ""},
+		{new([]management.Team), `[{},{"id":` + id + `}]`, ""},
+		{new(json.RawMessage), ` 5`, ""},
+	} {
+		client, _ := managing(t, []reply{{status: 200, body: test.body}})
+		err := client.Do(t.Context(), "GET", "/v1/org/x/anything", nil, test.out)
+		want := ""
+		if test.want != "" {
+			want = unreadableText("GET (Do)", test.want, err)
+		}
+		if errorText(err) != want {
+			t.Errorf("%T from %s: %v, want %q", test.out, test.body, err, want)
+		}
+		if encoded, _ := json.Marshal(test.out); err == nil && strings.HasPrefix(test.body, "{") && string(encoded) != test.body {
+			t.Errorf("%T from %s is %s", test.out, test.body, encoded)
+		}
+	}
+	for _, out := range []any{management.Team{}, (*management.Team)(nil), map[string]any{}, 5} {
+		client, s := managing(t, nil)
+		err := client.Do(t.Context(), "POST", "/v1/org/x/anything", nil, out)
+		if errorText(err) != "labhealth: POST (Do): not sent: out must be nil or a pointer that is not nil" || len(s.sent) > 0 {
+			t.Errorf("%T: %v, %d requests", out, err, len(s.sent))
+		}
+	}
 }
 
 // A call cannot set the headers of keys.
@@ -626,16 +708,16 @@ func TestManagementReservedHeaders(t *testing.T) {
 }
 
 // eventHub returns a pipeline to an event hub.
-func eventHub(matchers []labhealth.EventHubMatcher, byDefault string, prefixes ...string) labhealth.UpsertETLPipelinesBody {
-	return labhealth.UpsertETLPipelinesBody{
-		AzureAMQP:         &labhealth.AzureAMQP{EventHubMatchers: matchers, DefaultEventHub: byDefault},
+func eventHub(matchers []management.EventHubMatcher, byDefault string, prefixes ...string) management.UpsertETLPipelinesBody {
+	return management.UpsertETLPipelinesBody{
+		AzureAMQP:         &management.AzureAMQP{EventHubMatchers: matchers, DefaultEventHub: byDefault},
 		EventTypePrefixes: prefixes,
 	}
 }
 
 func TestEventHubDestination(t *testing.T) {
-	blob := &labhealth.BlobStorage{ConnectionString: hidden, ContainerName: "sleep"}
-	matchers := []labhealth.EventHubMatcher{
+	blob := &management.BlobStorage{ConnectionString: hidden, ContainerName: "sleep"}
+	matchers := []management.EventHubMatcher{
 		{EventTypePrefix: new("daily.data.sleep."), BlobStorage: blob},
 		{EventTypePrefix: new("daily.data."), EventHub: new("daily")},
 		{EventTypeRegex: new(`^labtest\.(order|appointment)\.`), EventHub: new("lab")},
@@ -644,12 +726,12 @@ func TestEventHubDestination(t *testing.T) {
 		{EventHub: new("never")},
 		{EventTypePrefix: new("nowhere.")},
 	}
-	destination := func(hub string, blob *labhealth.BlobStorage, matcher int) labhealth.EventHubDestination {
-		return labhealth.EventHubDestination{EventHub: hub, BlobStorage: blob, Matcher: matcher}
+	destination := func(hub string, blob *management.BlobStorage, matcher int) management.EventHubDestination {
+		return management.EventHubDestination{EventHub: hub, BlobStorage: blob, Matcher: matcher}
 	}
 	for _, test := range []struct {
 		event string
-		want  labhealth.EventHubDestination
+		want  management.EventHubDestination
 		ok    bool
 	}{
 		{"daily.data.sleep.created", destination("", blob, 0), true},
@@ -663,7 +745,7 @@ func TestEventHubDestination(t *testing.T) {
 		{"", destination("rest", nil, -1), true},
 	} {
 		body := eventHub(matchers, "rest")
-		response := labhealth.ETLPipeline{AzureAMQP: body.AzureAMQP}
+		response := management.ETLPipeline{AzureAMQP: body.AzureAMQP}
 		got, ok, err := body.EventHubDestination(test.event)
 		again, okAgain, errAgain := response.EventHubDestination(test.event)
 		if diff := cmp.Diff(test.want, got); diff != "" || ok != test.ok || err != nil {
@@ -676,7 +758,7 @@ func TestEventHubDestination(t *testing.T) {
 	if got, ok, err := eventHub(nil, "").EventHubDestination("a"); ok || err != nil || got.Matcher != -1 {
 		t.Errorf("nothing fits and there is no default: %v, %v, %v", got, ok, err)
 	}
-	if _, ok, err := (labhealth.ETLPipeline{}).EventHubDestination("a"); ok || err != nil {
+	if _, ok, err := (management.ETLPipeline{}).EventHubDestination("a"); ok || err != nil {
 		t.Errorf("no event hub: %v, %v", ok, err)
 	}
 	limited := eventHub(matchers, "rest", "labtest.", "provider.")
@@ -686,7 +768,7 @@ func TestEventHubDestination(t *testing.T) {
 	if got, ok, _ := limited.EventHubDestination("provider.connection.error"); !ok || got.EventHub != "rest" {
 		t.Error("the prefixes of the pipeline exclude too much")
 	}
-	broken := eventHub(append(slices.Clone(matchers), labhealth.EventHubMatcher{EventTypeRegex: new("(")}), "rest")
+	broken := eventHub(append(slices.Clone(matchers), management.EventHubMatcher{EventTypeRegex: new("(")}), "rest")
 	_, ok, err := broken.EventHubDestination("daily.data.steps.created")
 	equal(t, "labhealth: event_hub_matchers.7.event_type_regex is not a valid regular expression: error parsing regexp: missing closing ): `(`", errorText(err))
 	equal(t, false, ok)
@@ -694,14 +776,14 @@ func TestEventHubDestination(t *testing.T) {
 
 // A decoded brand and decoded details are sent without unknown fields.
 func TestReceivedValuesAreSentWithoutUnknownFields(t *testing.T) {
-	var brand labhealth.BrandInformation
+	var brand management.BrandInformation
 	mustDecode(t, `{"company_name":"Example","new_field":1}`, &brand)
-	var details labhealth.CustomCredentialsDetails
+	var details management.CustomCredentialsDetails
 	mustDecode(t, `{"labcorp":{"account_number":"1","billing_method":"CM","new_field":1},"new_field":1}`, &details)
 	client, s := managing(t, []reply{{status: 400}, {status: 400}})
-	_, _ = client.Teams.Create(t.Context(), labhealth.CreateTeamBody{Name: "a", Region: labhealth.RegionUS, BrandInformation: &brand})
+	_, _ = client.Teams.Create(t.Context(), management.CreateTeamBody{Name: "a", Region: labhealth.RegionUS, BrandInformation: &brand})
 	_, _ = client.CustomCredentials.Upsert(t.Context(), labhealth.TeamEnvironmentSandbox, labhealth.RegionUS,
-		labhealth.UpsertTeamCustomCredentialsBody{TeamID: testTeam, Provider: "labcorp", Details: &details})
+		management.UpsertTeamCustomCredentialsBody{TeamID: testTeam, Provider: "labcorp", Details: &details})
 	equal(t, 2, len(s.sent))
 	equal(t, `{"name":"a","region":"us","brand_information":{"company_name":"Example"}}`, s.sent[0].Body)
 	equal(t, `{"team_id":"c2a7e5d4-0b1f-4c3e-8d6a-9e7f1b2c3d40","provider":"labcorp","details":{"labcorp":{"account_number":"1","billing_method":"CM"}}}`, s.sent[1].Body)
@@ -712,7 +794,7 @@ func TestReceivedValuesAreSentWithoutUnknownFields(t *testing.T) {
 
 // Samples are the pairs of a time and a number. Others are skipped.
 func TestMetricSamples(t *testing.T) {
-	var series labhealth.PrometheusQueryResult
+	var series management.PrometheusQueryResult
 	mustDecode(t, `{"metric":{},"values":[[1741089600,"3"],[1741093200.5,"0.25"],["x","1"],[1],[1,2],[1,"x"],[1,"2","3"],[2,"NaN"]]}`, &series)
 	var got []string
 	for at, n := range series.Samples() {

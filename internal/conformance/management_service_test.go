@@ -15,6 +15,7 @@ import (
 	"github.com/labhealth/labhealth-go"
 	"github.com/labhealth/labhealth-go/internal/reference"
 	"github.com/labhealth/labhealth-go/labhealthtest"
+	"github.com/labhealth/labhealth-go/management"
 )
 
 // Every operation of the client, against the embedded service, which shares no code with it.
@@ -24,7 +25,7 @@ func TestManagementOverTheWire(t *testing.T) {
 	srv := labhealthtest.NewServer(t)
 	alone := labhealth.WithHTTPClient(&http.Client{Transport: &http.Transport{DisableKeepAlives: true}})
 	attempts := map[string]int{}
-	c, err := labhealth.NewManagementClient(srv.OrgID, srv.OrgKey, labhealth.WithBaseURL(srv.URL), alone,
+	c, err := management.NewClient(srv.OrgID, srv.OrgKey, labhealth.WithBaseURL(srv.URL), alone,
 		labhealth.WithObserver(func(_ context.Context, a labhealth.Attempt) { attempts[a.Op]++ }))
 	if err != nil {
 		t.Fatal(err)
@@ -46,27 +47,27 @@ func TestManagementOverTheWire(t *testing.T) {
 		}
 	}
 
-	organisation, err := c.Organisation.Update(ctx, labhealth.UpdateOrganisationBody{Name: "Clinics"})
+	organisation, err := c.Organisation.Update(ctx, management.UpdateOrganisationBody{Name: "Clinics"})
 	read(organisation, err)
 	organisation, err = c.Organisation.Get(ctx)
 	read(organisation, err)
 	equal(t, "Clinics", organisation.Name)
 
-	team, err := c.Teams.Create(ctx, labhealth.CreateTeamBody{Name: "North", Region: us, IntegrationTeamID: new("north"), PartialWebhooksEnabled: new(true)})
+	team, err := c.Teams.Create(ctx, management.CreateTeamBody{Name: "North", Region: us, IntegrationTeamID: new("north"), PartialWebhooksEnabled: new(true)})
 	read(team, err)
-	_, err = c.Teams.Create(ctx, labhealth.CreateTeamBody{Name: "North 2", Region: us, IntegrationTeamID: new("north")})
+	_, err = c.Teams.Create(ctx, management.CreateTeamBody{Name: "North 2", Region: us, IntegrationTeamID: new("north")})
 	var conflict *labhealth.TeamConflictError
 	if !errors.As(err, &conflict) || conflict.TeamID != team.ID {
 		t.Errorf("conflict: %v", err)
 	}
-	brand := labhealth.UpdateBrandInformationBody{CompanyName: labhealth.Value("North Clinic"), BrandColor: labhealth.Value("#0a0")}
+	brand := management.UpdateBrandInformationBody{CompanyName: labhealth.Value("North Clinic"), BrandColor: labhealth.Value("#0a0")}
 	read(c.Teams.UpdateBrandInformation(ctx, team.ID, sandbox, brand))
-	team, err = c.Teams.Get(ctx, team.ID, labhealth.GetTeamParams{IncludeEnvironment: []labhealth.TeamEnvironment{sandbox}})
+	team, err = c.Teams.Get(ctx, team.ID, management.GetTeamParams{IncludeEnvironment: []labhealth.TeamEnvironment{sandbox}})
 	read(team, err)
 	if s := team.Sandbox; team.Production != nil || !*s.PartialWebhooksEnabled || s.BrandInformation.CompanyName != "North Clinic" || *s.BrandInformation.BrandColor != "#0a0" {
 		t.Errorf("%+v", team)
 	}
-	team, err = c.Teams.Update(ctx, team.ID, labhealth.UpdateTeamBody{Name: new("North 1"), Sandbox: labhealth.Value(labhealth.UpdateTeamSettings{BrandInformation: labhealth.Null[labhealth.UpdateBrandInformationBody]()})})
+	team, err = c.Teams.Update(ctx, team.ID, management.UpdateTeamBody{Name: new("North 1"), Sandbox: labhealth.Value(management.UpdateTeamSettings{BrandInformation: labhealth.Null[management.UpdateBrandInformationBody]()})})
 	read(team, err)
 	if team.Name != "North 1" || team.Sandbox.BrandInformation != nil {
 		t.Errorf("%+v", team)
@@ -77,27 +78,27 @@ func TestManagementOverTheWire(t *testing.T) {
 	token, err := c.Teams.CreateAccessToken(ctx, team.ID, sandbox)
 	read(token, err)
 	equal(t, int64(600), token.ExpiresIn)
-	n, err := count(c.Teams.All(ctx, labhealth.ListTeamsParams{Region: []labhealth.Region{us}}))
+	n, err := count(c.Teams.All(ctx, management.ListTeamsParams{Region: []labhealth.Region{us}}))
 	equal(t, "2 <nil>", fmt.Sprint(n, err))
 
-	key, err := c.Keys.Create(ctx, labhealth.CreateManagementKeyBody{Label: "CI", Role: labhealth.ManagementKeyRoleTeamAdmin,
-		TeamRoleBindings: []labhealth.TeamRoleBinding{{TeamID: team.ID}, {TeamID: srv.TeamID}}})
+	key, err := c.Keys.Create(ctx, management.CreateKeyBody{Label: "CI", Role: management.KeyRoleTeamAdmin,
+		TeamRoleBindings: []management.TeamRoleBinding{{TeamID: team.ID}, {TeamID: srv.TeamID}}})
 	read(key, err)
-	equal(t, labhealth.ManagementKeyCreatorManagementKey, key.Creator.Type)
-	read(c.Keys.Update(ctx, key.ID, labhealth.UpdateManagementKeyBody{Label: new("CI 2"), TeamRoleBindings: key.TeamRoleBindings[:1]}))
-	n, err = count(c.Keys.All(ctx, labhealth.ListManagementKeysParams{TeamID: team.ID, Role: labhealth.ManagementKeyRoleTeamAdmin}))
+	equal(t, management.KeyCreatorManagementKey, key.Creator.Type)
+	read(c.Keys.Update(ctx, key.ID, management.UpdateKeyBody{Label: new("CI 2"), TeamRoleBindings: key.TeamRoleBindings[:1]}))
+	n, err = count(c.Keys.All(ctx, management.ListKeysParams{TeamID: team.ID, Role: management.KeyRoleTeamAdmin}))
 	equal(t, "1 <nil>", fmt.Sprint(n, err))
 	done(c.Keys.Delete(ctx, key.ID))
 
-	webhook, err := c.Webhooks.Create(ctx, team.ID, sandbox, labhealth.CreateWebhookBody{URL: "https://app.example.com", RateLimit: new(int64(3)), Disabled: new(true)})
+	webhook, err := c.Webhooks.Create(ctx, team.ID, sandbox, management.CreateWebhookBody{URL: "https://app.example.com", RateLimit: new(int64(3)), Disabled: new(true)})
 	read(webhook, err)
-	webhook, err = c.Webhooks.Update(ctx, team.ID, sandbox, webhook.ID, labhealth.UpdateWebhookBody{RateLimit: labhealth.Null[int64](), FilterTypes: labhealth.Value([]string{"a"})})
+	webhook, err = c.Webhooks.Update(ctx, team.ID, sandbox, webhook.ID, management.UpdateWebhookBody{RateLimit: labhealth.Null[int64](), FilterTypes: labhealth.Value([]string{"a"})})
 	read(webhook, err)
 	if webhook.RateLimit != nil || len(webhook.FilterTypes) != 1 {
 		t.Errorf("%+v", webhook)
 	}
 	read(c.Webhooks.Get(ctx, team.ID, sandbox, webhook.ID))
-	n, err = count(c.Webhooks.All(ctx, team.ID, sandbox, labhealth.ListWebhooksParams{Limit: 1}))
+	n, err = count(c.Webhooks.All(ctx, team.ID, sandbox, management.ListWebhooksParams{Limit: 1}))
 	equal(t, "1 <nil>", fmt.Sprint(n, err))
 	done(c.Webhooks.ReplaceHeaders(ctx, team.ID, sandbox, webhook.ID, map[string]labhealth.Secret{"X-A": "1", "Authorization": hidden}))
 	headers, err := c.Webhooks.Headers(ctx, team.ID, sandbox, webhook.ID)
@@ -117,30 +118,30 @@ func TestManagementOverTheWire(t *testing.T) {
 		t.Error(err)
 	}
 
-	apiKey, err := c.TeamAPIKeys.Create(ctx, sandbox, us, labhealth.CreateTeamAPIKeyBody{Label: "backend", TeamID: team.ID})
+	apiKey, err := c.TeamAPIKeys.Create(ctx, sandbox, us, management.CreateTeamAPIKeyBody{Label: "backend", TeamID: team.ID})
 	read(apiKey, err)
-	n, err = count(c.TeamAPIKeys.All(ctx, sandbox, us, labhealth.ListTeamAPIKeysParams{TeamID: team.ID}))
+	n, err = count(c.TeamAPIKeys.All(ctx, sandbox, us, management.ListTeamAPIKeysParams{TeamID: team.ID}))
 	equal(t, "1 <nil>", fmt.Sprint(n, err))
 	deletion, err := c.TeamAPIKeys.Delete(ctx, sandbox, us, []uuid.UUID{apiKey.ID, testKeyID})
 	read(deletion, err)
-	equal(t, labhealth.BatchDeletion{Success: []uuid.UUID{apiKey.ID}, Failure: []uuid.UUID{}, NotFound: []uuid.UUID{testKeyID}}, *deletion)
+	equal(t, management.BatchDeletion{Success: []uuid.UUID{apiKey.ID}, Failure: []uuid.UUID{}, NotFound: []uuid.UUID{testKeyID}}, *deletion)
 
-	credentials, err := c.CustomCredentials.Upsert(ctx, sandbox, us, labhealth.UpsertTeamCustomCredentialsBody{TeamID: team.ID, Provider: "oura", ClientSecret: hidden})
+	credentials, err := c.CustomCredentials.Upsert(ctx, sandbox, us, management.UpsertTeamCustomCredentialsBody{TeamID: team.ID, Provider: "oura", ClientSecret: hidden})
 	read(credentials, err)
 	equal(t, labhealth.ProviderOura, credentials.Source)
 	equal(t, false, credentials.CreatedAt.IsZero() || credentials.UpdatedAt.IsZero())
-	n, err = count(c.CustomCredentials.All(ctx, sandbox, us, labhealth.ListTeamCustomCredentialsParams{}))
+	n, err = count(c.CustomCredentials.All(ctx, sandbox, us, management.ListTeamCustomCredentialsParams{}))
 	equal(t, "1 <nil>", fmt.Sprint(n, err))
-	preparation, err := c.CustomCredentials.Prepare(ctx, sandbox, us, team.ID, "oura")
+	preparation, err := c.CustomCredentials.Prepare(ctx, team.ID, sandbox, us, "oura")
 	read(preparation, err)
-	equal(t, labhealth.PreparationStatusPreparationsRequired, preparation.Status)
+	equal(t, management.PreparationStatusPreparationsRequired, preparation.Status)
 	read(c.CustomCredentials.Delete(ctx, sandbox, us, []uuid.UUID{credentials.ID}))
 
-	pipelines, err := c.Pipelines.Upsert(ctx, sandbox, us, labhealth.UpsertETLPipelinesBody{TeamIDs: []uuid.UUID{team.ID, srv.TeamID}, Preferences: &pipeline1.Preferences,
+	pipelines, err := c.Pipelines.Upsert(ctx, sandbox, us, management.UpsertETLPipelinesBody{TeamIDs: []uuid.UUID{team.ID, srv.TeamID}, Preferences: &pipeline1.Preferences,
 		AzureAMQP: pipeline1.AzureAMQP})
 	done(err)
 	equal(t, 2, len(pipelines))
-	equal(t, labhealth.EventHubCompressionAuto, *pipelines[0].AzureAMQP.Compression)
+	equal(t, management.EventHubCompressionAuto, *pipelines[0].AzureAMQP.Compression)
 	for _, p := range pipelines {
 		read(&p, nil)
 	}
@@ -148,29 +149,29 @@ func TestManagementOverTheWire(t *testing.T) {
 	if !ok || err != nil || destination.BlobStorage.ContainerName != "lab" {
 		t.Errorf("%+v %v %v", destination, ok, err)
 	}
-	n, err = count(c.Pipelines.All(ctx, sandbox, us, labhealth.ListETLPipelinesParams{}))
+	n, err = count(c.Pipelines.All(ctx, sandbox, us, management.ListETLPipelinesParams{}))
 	equal(t, "2 <nil>", fmt.Sprint(n, err))
 	pipelines, err = c.Pipelines.Delete(ctx, sandbox, us, []uuid.UUID{team.ID, srv.TeamID})
 	done(err)
 	equal(t, 2, len(pipelines))
-	n, err = count(c.Pipelines.All(ctx, sandbox, us, labhealth.ListETLPipelinesParams{}))
+	n, err = count(c.Pipelines.All(ctx, sandbox, us, management.ListETLPipelinesParams{}))
 	equal(t, "0 <nil>", fmt.Sprint(n, err))
 
-	done(c.Teams.UpsertScopeRequirements(ctx, team.ID, labhealth.UpsertScopeRequirementsBody{Oura: &labhealth.ProviderScopeRequirements{
-		UserMustGrant: []labhealth.OAuthScope{labhealth.OuraScopeDaily}, UserMayGrant: []labhealth.OAuthScope{labhealth.OuraScopeTag}}}))
-	scopes, err := c.Teams.ScopeRequirements(ctx, team.ID, labhealth.ScopeRequirementsParams{Provider: labhealth.ProviderOura})
+	done(c.Teams.UpsertScopeRequirements(ctx, team.ID, management.UpsertScopeRequirementsBody{Oura: &management.ProviderScopeRequirements{
+		UserMustGrant: []management.OAuthScope{management.OuraScopeDaily}, UserMayGrant: []management.OAuthScope{management.OuraScopeTag}}}))
+	scopes, err := c.Teams.ScopeRequirements(ctx, team.ID, management.ScopeRequirementsParams{Provider: labhealth.ProviderOura})
 	done(err)
-	equal(t, []labhealth.TeamScopeRequirements{{UserMustGrant: []labhealth.OAuthScope{labhealth.OuraScopeDaily},
-		UserMayGrant: []labhealth.OAuthScope{labhealth.OuraScopeTag}, TeamID: team.ID, Provider: labhealth.ProviderOura}}, scopes)
-	read(c.Webhooks.EventDeliveryMetric(ctx, team.ID, sandbox, labhealth.EventDeliveryMetricParams{Interval: labhealth.MetricInterval1Day}))
-	accounts, err := c.LabAccounts.List(ctx, sandbox, us, labhealth.ListOrgLabAccountsParams{})
+	equal(t, []management.TeamScopeRequirements{{UserMustGrant: []management.OAuthScope{management.OuraScopeDaily},
+		UserMayGrant: []management.OAuthScope{management.OuraScopeTag}, TeamID: team.ID, Provider: labhealth.ProviderOura}}, scopes)
+	read(c.Webhooks.EventDeliveryMetric(ctx, team.ID, sandbox, management.EventDeliveryMetricParams{Interval: management.MetricInterval1Day}))
+	accounts, err := c.LabAccounts.List(ctx, sandbox, us, management.ListLabAccountsParams{})
 	done(err)
 	read(c.LabAccounts.UpdateTeamIDAllowlist(ctx, sandbox, us, accounts[0].ID, []uuid.UUID{team.ID}))
-	read(c.DataPullPreferences.Upsert(ctx, sandbox, us, labhealth.UpsertTeamDataPullPreferencesBody{
+	read(c.DataPullPreferences.Upsert(ctx, sandbox, us, management.UpsertTeamDataPullPreferencesBody{
 		TeamIDs:   []uuid.UUID{team.ID, srv.TeamID},
-		Providers: map[string]labhealth.UpsertProviderDataPullPreferences{"oura": {Default: labhealth.UpsertHistoricalDaysToPull{HistoricalDaysToPull: 30}}},
+		Providers: map[string]management.UpsertProviderDataPullPreferences{"oura": {Default: management.UpsertHistoricalDaysToPull{HistoricalDaysToPull: 30}}},
 	}))
-	n, err = count(c.DataPullPreferences.All(ctx, sandbox, us, labhealth.ListTeamDataPullPreferencesParams{Limit: 1}))
+	n, err = count(c.DataPullPreferences.All(ctx, sandbox, us, management.ListTeamDataPullPreferencesParams{Limit: 1}))
 	equal(t, "2 <nil>", fmt.Sprint(n, err))
 	done(c.DataPullPreferences.Delete(ctx, sandbox, us, []uuid.UUID{team.ID}, []labhealth.Provider{labhealth.ProviderOura}))
 	done(c.Teams.Delete(ctx, team.ID))
@@ -191,16 +192,16 @@ func TestBrandInformationOverTheWire(t *testing.T) {
 	ctx := t.Context()
 	const sandbox = labhealth.TeamEnvironmentSandbox
 	for _, step := range []struct {
-		body labhealth.UpdateBrandInformationBody
-		want *labhealth.BrandInformation
+		body management.UpdateBrandInformationBody
+		want *management.BrandInformation
 	}{
-		{labhealth.UpdateBrandInformationBody{CompanyName: labhealth.Value("Clinic"), SupportEmail: labhealth.Value("help@example.com"),
+		{management.UpdateBrandInformationBody{CompanyName: labhealth.Value("Clinic"), SupportEmail: labhealth.Value("help@example.com"),
 			SupportContact: labhealth.Value("+14155550123"), CompanyWebsite: labhealth.Value("https://example.com")},
-			&labhealth.BrandInformation{CompanyName: "Clinic", CompanyWebsite: new("https://example.com"), SupportEmail: new("help@example.com"),
+			&management.BrandInformation{CompanyName: "Clinic", CompanyWebsite: new("https://example.com"), SupportEmail: new("help@example.com"),
 				SupportContact: new("+14155550123"), CompanyAddress: new(""), BrandColor: new("")}},
-		{labhealth.UpdateBrandInformationBody{BrandColor: labhealth.Value("#0a0"), SupportEmail: labhealth.Null[string](),
+		{management.UpdateBrandInformationBody{BrandColor: labhealth.Value("#0a0"), SupportEmail: labhealth.Null[string](),
 			SupportContact: labhealth.Null[string](), CompanyWebsite: labhealth.Null[string]()},
-			&labhealth.BrandInformation{CompanyName: "Clinic", CompanyWebsite: new(""), CompanyAddress: new(""), BrandColor: new("#0a0")}},
+			&management.BrandInformation{CompanyName: "Clinic", CompanyWebsite: new(""), CompanyAddress: new(""), BrandColor: new("#0a0")}},
 	} {
 		team, err := c.Teams.UpdateBrandInformation(ctx, srv.TeamID, sandbox, step.body)
 		if err != nil {
@@ -211,7 +212,7 @@ func TestBrandInformationOverTheWire(t *testing.T) {
 			t.Error("production has the brand of the sandbox")
 		}
 	}
-	_, err := c.Teams.UpdateBrandInformation(ctx, srv.TeamID, labhealth.TeamEnvironmentProduction, labhealth.UpdateBrandInformationBody{BrandColor: labhealth.Value("#0a0")})
+	_, err := c.Teams.UpdateBrandInformation(ctx, srv.TeamID, labhealth.TeamEnvironmentProduction, management.UpdateBrandInformationBody{BrandColor: labhealth.Value("#0a0")})
 	equal(t, "labhealth: PATCH /v1/org/{org_id}/team/{team_id}: 422 Unprocessable Entity: rejected: body.production.brand_information.company_name (missing)",
 		strings.Split(errorText(err), " (request")[0])
 }
@@ -222,11 +223,11 @@ func TestLabAccountsOverTheWire(t *testing.T) {
 	c, srv, opts := managedService(t)
 	ctx := t.Context()
 	const us, sandbox = labhealth.RegionUS, labhealth.TeamEnvironmentSandbox
-	north, err := c.Teams.Create(ctx, labhealth.CreateTeamBody{Name: "North", Region: us})
+	north, err := c.Teams.Create(ctx, management.CreateTeamBody{Name: "North", Region: us})
 	if err != nil {
 		t.Fatal(err)
 	}
-	key, err := c.TeamAPIKeys.Create(ctx, sandbox, us, labhealth.CreateTeamAPIKeyBody{Label: "North", TeamID: north.ID})
+	key, err := c.TeamAPIKeys.Create(ctx, sandbox, us, management.CreateTeamAPIKeyBody{Label: "North", TeamID: north.ID})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -245,7 +246,7 @@ func TestLabAccountsOverTheWire(t *testing.T) {
 		return counts
 	}
 	equal(t, []int{1, 0}, seen())
-	active, err := c.LabAccounts.List(ctx, sandbox, us, labhealth.ListOrgLabAccountsParams{Status: labhealth.LabAccountStatusActive, TeamID: srv.TeamID})
+	active, err := c.LabAccounts.List(ctx, sandbox, us, management.ListLabAccountsParams{Status: labhealth.LabAccountStatusActive, TeamID: srv.TeamID})
 	if err != nil || len(active) != 1 {
 		t.Fatal(active, err)
 	}
@@ -258,14 +259,14 @@ func TestLabAccountsOverTheWire(t *testing.T) {
 	_, err = c.LabAccounts.UpdateTeamIDAllowlist(ctx, sandbox, us, active[0].ID, []uuid.UUID{north.ID})
 	equal(t, []any{error(nil), []int{0, 1}}, []any{err, seen()})
 
-	limited := must[*labhealth.ManagementClient](t)(labhealth.NewManagementClient(srv.OrgID, must[string](t)(srv.AddTeamManagementKey(north.ID)), opts...))
-	if _, err := limited.LabAccounts.List(ctx, sandbox, us, labhealth.ListOrgLabAccountsParams{}); !errors.Is(err, labhealth.ErrForbidden) {
+	limited := must[*management.Client](t)(management.NewClient(srv.OrgID, must[string](t)(srv.AddTeamManagementKey(north.ID)), opts...))
+	if _, err := limited.LabAccounts.List(ctx, sandbox, us, management.ListLabAccountsParams{}); !errors.Is(err, labhealth.ErrForbidden) {
 		t.Errorf("a Team Management Key on the accounts of the organisation: %v", err)
 	}
-	if _, err := limited.Teams.ScopeRequirements(ctx, srv.TeamID, labhealth.ScopeRequirementsParams{}); !errors.Is(err, labhealth.ErrForbidden) {
+	if _, err := limited.Teams.ScopeRequirements(ctx, srv.TeamID, management.ScopeRequirementsParams{}); !errors.Is(err, labhealth.ErrForbidden) {
 		t.Errorf("a Team Management Key on another team: %v", err)
 	}
-	if _, err := limited.Teams.ScopeRequirements(ctx, north.ID, labhealth.ScopeRequirementsParams{}); err != nil {
+	if _, err := limited.Teams.ScopeRequirements(ctx, north.ID, management.ScopeRequirementsParams{}); err != nil {
 		t.Errorf("a Team Management Key on its team: %v", err)
 	}
 }
@@ -288,10 +289,10 @@ func TestDataPullPreferencesOverTheWire(t *testing.T) {
 		return page.Data[0].Provider["oura"].Pulled["sleep"].DaysWithData
 	}
 	equal(t, int64(90), days("ada"))
-	_, err := c.DataPullPreferences.Upsert(ctx, sandbox, us, labhealth.UpsertTeamDataPullPreferencesBody{
-		TeamIDs: []uuid.UUID{srv.TeamID}, Providers: map[string]labhealth.UpsertProviderDataPullPreferences{"oura": {
-			Default:           labhealth.UpsertHistoricalDaysToPull{HistoricalDaysToPull: 30},
-			ResourceOverrides: map[string]labhealth.UpsertHistoricalDaysToPull{"sleep": {HistoricalDaysToPull: 7}},
+	_, err := c.DataPullPreferences.Upsert(ctx, sandbox, us, management.UpsertTeamDataPullPreferencesBody{
+		TeamIDs: []uuid.UUID{srv.TeamID}, Providers: map[string]management.UpsertProviderDataPullPreferences{"oura": {
+			Default:           management.UpsertHistoricalDaysToPull{HistoricalDaysToPull: 30},
+			ResourceOverrides: map[string]management.UpsertHistoricalDaysToPull{"sleep": {HistoricalDaysToPull: 7}},
 		}},
 	})
 	if err != nil {
@@ -312,7 +313,7 @@ func TestEventDeliveryMetricOverTheWire(t *testing.T) {
 	receiver := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) }))
 	defer receiver.Close()
 	delivered := func() (sum float64) {
-		metric, err := c.Webhooks.EventDeliveryMetric(ctx, srv.TeamID, sandbox, labhealth.EventDeliveryMetricParams{Interval: labhealth.MetricInterval5Minutes})
+		metric, err := c.Webhooks.EventDeliveryMetric(ctx, srv.TeamID, sandbox, management.EventDeliveryMetricParams{Interval: management.MetricInterval5Minutes})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -324,7 +325,7 @@ func TestEventDeliveryMetricOverTheWire(t *testing.T) {
 		return sum
 	}
 	equal(t, 0.0, delivered())
-	if _, err := c.Webhooks.Create(ctx, srv.TeamID, sandbox, labhealth.CreateWebhookBody{URL: receiver.URL}); err != nil {
+	if _, err := c.Webhooks.Create(ctx, srv.TeamID, sandbox, management.CreateWebhookBody{URL: receiver.URL}); err != nil {
 		t.Fatal(err)
 	}
 	ada := srv.AddUser("ada")
@@ -341,14 +342,14 @@ func TestEventDeliveryMetricOverTheWire(t *testing.T) {
 
 // managedService returns an embedded service, a client with its Org Management Key, and the options
 // for more clients.
-func managedService(t *testing.T) (*labhealth.ManagementClient, *labhealthtest.Server, []labhealth.Option) {
+func managedService(t *testing.T) (*management.Client, *labhealthtest.Server, []labhealth.Option) {
 	t.Helper()
 	srv := labhealthtest.NewServer(t)
 	opts := []labhealth.Option{
 		labhealth.WithBaseURL(srv.URL),
 		labhealth.WithHTTPClient(&http.Client{Transport: &http.Transport{DisableKeepAlives: true}}),
 	}
-	return must[*labhealth.ManagementClient](t)(labhealth.NewManagementClient(srv.OrgID, srv.OrgKey, opts...)), srv, opts
+	return must[*management.Client](t)(management.NewClient(srv.OrgID, srv.OrgKey, opts...)), srv, opts
 }
 
 // A key of one API is rejected by the other.
@@ -365,11 +366,11 @@ func TestKeyOfOtherAPI(t *testing.T) {
 			t.Errorf("a management key on the team API: %v", err)
 		}
 	}
-	management := must[*labhealth.ManagementClient](t)(labhealth.NewManagementClient(srv.OrgID, srv.APIKey, labhealth.WithBaseURL(srv.URL), alone))
-	if _, err := management.Organisation.Get(t.Context()); !errors.Is(err, labhealth.ErrUnauthorized) {
+	admin := must[*management.Client](t)(management.NewClient(srv.OrgID, srv.APIKey, labhealth.WithBaseURL(srv.URL), alone))
+	if _, err := admin.Organisation.Get(t.Context()); !errors.Is(err, labhealth.ErrUnauthorized) {
 		t.Errorf("a team API key on the management API: %v", err)
 	}
-	limited := must[*labhealth.ManagementClient](t)(labhealth.NewManagementClient(srv.OrgID, team, labhealth.WithBaseURL(srv.URL), alone))
+	limited := must[*management.Client](t)(management.NewClient(srv.OrgID, team, labhealth.WithBaseURL(srv.URL), alone))
 	if _, err := limited.Organisation.Get(t.Context()); !errors.Is(err, labhealth.ErrForbidden) {
 		t.Errorf("a Team Management Key on the organisation: %v", err)
 	}

@@ -32,6 +32,7 @@ import (
 	"github.com/labhealth/labhealth-go/bulk"
 	"github.com/labhealth/labhealth-go/internal/canarytest"
 	"github.com/labhealth/labhealth-go/labhealthtest"
+	"github.com/labhealth/labhealth-go/management"
 	"github.com/labhealth/labhealth-go/webhooks"
 )
 
@@ -616,12 +617,12 @@ var responseMistakes = []mistake{
 
 // listTeams lists the teams of an organisation.
 func listTeams(u *mistakenUser, org uuid.UUID, key string) error {
-	client, err := labhealth.NewManagementClient(org, key, labhealth.WithBaseURL(u.srv.URL), u.logger())
+	client, err := management.NewClient(org, key, labhealth.WithBaseURL(u.srv.URL), u.logger())
 	if err != nil {
 		return err
 	}
 	defer client.CloseIdleConnections()
-	_, err = client.Teams.List(u.Context(), labhealth.ListTeamsParams{})
+	_, err = client.Teams.List(u.Context(), management.ListTeamsParams{})
 	return err
 }
 

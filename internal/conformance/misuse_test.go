@@ -18,6 +18,7 @@ import (
 	"github.com/labhealth/labhealth-go"
 	"github.com/labhealth/labhealth-go/bulk"
 	"github.com/labhealth/labhealth-go/labhealthtest"
+	"github.com/labhealth/labhealth-go/management"
 	"github.com/labhealth/labhealth-go/webhooks"
 	"github.com/labhealth/labhealth-go/webhooks/sqlstore"
 )
@@ -28,7 +29,7 @@ var misusedFunctions = map[string]any{
 	"bulk.CSV": bulk.CSV, "bulk.CSVColumns": bulk.CSVColumns, "bulk.JSONLines": bulk.JSONLines, "bulk.NewUsers": bulk.NewUsers, "bulk.OpenFile": bulk.OpenFile, "bulk.Run": bulk.Run,
 
 	"labhealth.DateOf": labhealth.DateOf, "labhealth.FailureOf": labhealth.FailureOf, "labhealth.NewClient": labhealth.NewClient,
-	"labhealth.NewJPEG": labhealth.NewJPEG, "labhealth.NewManagementClient": labhealth.NewManagementClient, "labhealth.NewPNG": labhealth.NewPNG,
+	"labhealth.Internals": labhealth.Internals, "labhealth.NewJPEG": labhealth.NewJPEG, "labhealth.NewPNG": labhealth.NewPNG,
 	"labhealth.Null": labhealth.Null[string], "labhealth.Operation": labhealth.Operation, "labhealth.OutcomeOf": labhealth.OutcomeOf,
 	"labhealth.ParseDate": labhealth.ParseDate, "labhealth.ParseEnvironment": labhealth.ParseEnvironment, "labhealth.Value": labhealth.Value[string], "labhealth.WithBaseURL": labhealth.WithBaseURL,
 	"labhealth.WithBodyLimit": labhealth.WithBodyLimit, "labhealth.WithCallBodyLimit": labhealth.WithCallBodyLimit,
@@ -50,6 +51,8 @@ var misusedFunctions = map[string]any{
 	"labhealthtest.WithSigningSecrets": labhealthtest.WithSigningSecrets, "labhealthtest.WithSourceShape": labhealthtest.WithSourceShape,
 	"labhealthtest.WithTransport": labhealthtest.WithTransport,
 
+	"management.NewClient": management.NewClient,
+
 	"sqlstore.Open": sqlstore.Open, "sqlstore.Schema": sqlstore.Schema,
 	"sqlstore.Copy": sqlstore.Copy, "sqlstore.Move": sqlstore.Move, "sqlstore.NewShards": sqlstore.NewShards, "sqlstore.Slot": sqlstore.Slot,
 
@@ -68,11 +71,12 @@ var misusedFunctions = map[string]any{
 var misusedTypes = map[string]any{
 	"bulk.File": bulk.File{}, "bulk.Memory": bulk.Memory{}, "bulk.RecordError": bulk.RecordError{}, "bulk.Report": bulk.Report{}, "bulk.Users": bulk.Users{},
 	"labhealth.APIError": labhealth.APIError{}, "labhealth.Client": labhealth.Client{}, "labhealth.DecodeError": labhealth.DecodeError{},
-	"labhealth.ManagementClient": labhealth.ManagementClient{}, "labhealth.Order": labhealth.Order{}, "labhealth.OrderResults": labhealth.OrderResults{},
+	"labhealth.Order": labhealth.Order{}, "labhealth.OrderResults": labhealth.OrderResults{},
 	"labhealth.RedirectError": labhealth.RedirectError{}, "labhealth.Result": labhealth.Result{}, "labhealth.TeamConflictError": labhealth.TeamConflictError{},
 	"labhealth.TransportError": labhealth.TransportError{}, "labhealth.UserConflictError": labhealth.UserConflictError{},
 	"labhealth.UserRefreshError": labhealth.UserRefreshError{}, "labhealth.ValidationError": labhealth.ValidationError{},
-	"webhooks.Event": webhooks.Event{}, "webhooks.Handler": webhooks.Handler{}, "webhooks.Latest": webhooks.Latest{}, "webhooks.ParseError": webhooks.ParseError{},
+	"management.Client": management.Client{},
+	"webhooks.Event":    webhooks.Event{}, "webhooks.Handler": webhooks.Handler{}, "webhooks.Latest": webhooks.Latest{}, "webhooks.ParseError": webhooks.ParseError{},
 	"webhooks.ProviderConnection": webhooks.ProviderConnection{}, "webhooks.Summary": webhooks.Summary{}, "webhooks.Unknown": webhooks.Unknown{},
 	"webhooks.Verifier": webhooks.Verifier{},
 	"sqlstore.Error":    sqlstore.Error{}, "sqlstore.Store": sqlstore.Store{}, "sqlstore.Worker": sqlstore.Worker{},
@@ -133,12 +137,12 @@ func TestMisuse(t *testing.T) {
 		misuseMethods(noContext, t, name+" zero", reflect.New(typ))
 		misuseMethods(t.Context(), t, name+" zero", reflect.New(typ))
 	}
-	for service := range services(labhealth.Client{}, labhealth.ManagementClient{}) {
+	for service := range services(labhealth.Client{}, management.Client{}) {
 		name := service.Type().String()
 		for _, text := range slices.Concat(
 			misuseMethods(t.Context(), t, name+" nil", service), misuseMethods(t.Context(), t, name+" zero", reflect.New(service.Type().Elem())),
 		) {
-			if !strings.Contains(text, "client is nil or its zero value: create it with NewClient or NewManagementClient") && !otherArguments.MatchString(text) {
+			if !strings.Contains(text, "client is nil or its zero value: create it with NewClient") && !otherArguments.MatchString(text) {
 				t.Errorf("%s: %s", name, text)
 			}
 		}
@@ -172,7 +176,7 @@ func TestNilContext(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	management, err := labhealth.NewManagementClient(orderID, "key", labhealth.WithBaseURL("https://api.example.com"), labhealth.WithHTTPClient(transport))
+	admin, err := management.NewClient(orderID, "key", labhealth.WithBaseURL("https://api.example.com"), labhealth.WithHTTPClient(transport))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -182,7 +186,7 @@ func TestNilContext(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	for service := range services(*client, *management) {
+	for service := range services(*client, *admin) {
 		for _, text := range misuseMethods(noContext, t, service.Type().String(), service) {
 			if !strings.Contains(text, want) && !otherArguments.MatchString(text) {
 				t.Errorf("%s: %s", service.Type(), text)
@@ -190,7 +194,7 @@ func TestNilContext(t *testing.T) {
 		}
 	}
 	check("Do", client.Do(noContext, "GET", "/v2/providers", nil, nil))
-	check("Do", management.Do(noContext, "GET", "/v1/org", nil, nil))
+	check("Do", admin.Do(noContext, "GET", "/v1/org", nil, nil))
 	_, err = client.Orders.RequisitionPDF(noContext, orderID, io.Discard)
 	check("RequisitionPDF", err)
 	_, err = client.Appointments.Get(noContext, labhealth.AppointmentWalkIn, orderID)
@@ -243,7 +247,7 @@ func TestMisuseOfOthers(t *testing.T) {
 		{"zero store", "sqlstore: the Store is nil or its zero value: create it with Open", new(sqlstore.Store).Migrate(t.Context())},
 		{"nil file as writer", "labhealth: GET /v3/order/{order_id}/requisition/pdf: not sent: w must not be nil",
 			second(client.Orders.RequisitionPDF(t.Context(), orderID, (*os.File)(nil)))},
-		{"nil client", "labhealth: GET (Do): not sent: client is nil or its zero value: create it with NewClient or NewManagementClient",
+		{"nil client", "labhealth: GET (Do): not sent: client is nil or its zero value: create it with NewClient",
 			(*labhealth.Client)(nil).Do(t.Context(), "GET", "/v2/providers", nil, nil)},
 		{"Elapse", "labhealthtest: ctx must not be nil: use context.Background() if there is no other", srv.Elapse(noContext, func(time.Time) {})},
 		{"Flush", "labhealthtest: ctx must not be nil: use context.Background() if there is no other", srv.Flush(noContext)},
@@ -255,7 +259,7 @@ func TestMisuseOfOthers(t *testing.T) {
 	equal(t, http.StatusInternalServerError, recorder.Code)
 	equal(t, "the run could not start", (*bulk.Report)(nil).String())
 	(*labhealth.Client)(nil).CloseIdleConnections()
-	new(labhealth.ManagementClient).CloseIdleConnections()
+	new(management.Client).CloseIdleConnections()
 
 	started, err := labhealthtest.Start(nil)
 	if err != nil {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/labhealth/labhealth-go"
 	"github.com/labhealth/labhealth-go/labhealthtest"
+	"github.com/labhealth/labhealth-go/management"
 	"github.com/labhealth/labhealth-go/webhooks"
 )
 
@@ -330,10 +331,10 @@ func TestServiceConnectDemo(t *testing.T) {
 	}
 	equal(t, "Aria", *must[*labhealth.Device](t)(client.Users.Device(ctx, ada, device)).DeviceModel)
 
-	manager := must[*labhealth.ManagementClient](t)(labhealth.NewManagementClient(srv.OrgID, srv.OrgKey, labhealth.WithBaseURL(srv.URL)))
+	manager := must[*management.Client](t)(management.NewClient(srv.OrgID, srv.OrgKey, labhealth.WithBaseURL(srv.URL)))
 	defer manager.CloseIdleConnections()
-	must[*labhealth.Team](t)(manager.Teams.Update(ctx, srv.TeamID, labhealth.UpdateTeamBody{
-		Sandbox: labhealth.Value(labhealth.UpdateTeamSettings{RejectDuplicateConnection: new(true)}),
+	must[*management.Team](t)(manager.Teams.Update(ctx, srv.TeamID, management.UpdateTeamBody{
+		Sandbox: labhealth.Value(management.UpdateTeamSettings{RejectDuplicateConnection: new(true)}),
 	}))
 	body.UserID = grete
 	_, err := client.Link.ConnectDemo(ctx, body)

@@ -4,10 +4,10 @@
 //     RawObject, unless it declares one of them: promoted methods cannot access the struct that
 //     embeds them. Every exported type that declares LogValue for a value, without Format, gets a
 //     Format that prints its result.
-//   - operations_gen.go has the lists of the constants that name operations, with a separate list
-//     for those in files management*.go. It is written for a package with such constants only.
+//   - operations_gen.go has the list of the constants that name operations. It is written for a
+//     package with such constants only.
 //   - vocabulary_gen.go has the words that errors and WithDebug may write, from the public API
-//     reference. It is written for the same package.
+//     reference. It is written for package labhealth only.
 //
 // It reads and writes the current directory. It is run by go generate.
 package main
@@ -36,8 +36,10 @@ func main() {
 		log.Fatal(err)
 	}
 	write("methods_gen.go", p.methods())
-	if len(p.teamOperations) > 0 {
-		write("operations_gen.go", p.operations())
+	if len(p.operations) > 0 {
+		write("operations_gen.go", p.operationsFile())
+	}
+	if p.name == "labhealth" {
 		write("vocabulary_gen.go", vocabularyFile())
 	}
 }
@@ -54,11 +56,10 @@ func write(file string, source []byte) {
 
 // pkg holds the declarations of a package that the generated files need.
 type pkg struct {
-	name                 string
-	types                []string // exported structs that embed RawObject
-	logged               []string // exported types that declare LogValue without Format
-	teamOperations       []operation
-	managementOperations []operation
+	name       string
+	types      []string // exported structs that embed RawObject
+	logged     []string // exported types that declare LogValue without Format
+	operations []operation
 }
 
 // operation is a constant that names an operation, such as opGetOrder.
@@ -82,7 +83,7 @@ func parsePackage(dir string) (*pkg, error) {
 		for _, decl := range parsed.Decls {
 			switch decl := decl.(type) {
 			case *ast.GenDecl:
-				p.addDecl(decl, strings.HasPrefix(filepath.Base(file), "management"))
+				p.addDecl(decl)
 			case *ast.FuncDecl:
 				handWritten[decl.Name.Name+" "+receiver(decl)] = true
 				if decl.Name.Name == "LogValue" && hasValueReceiver(decl) && ast.IsExported(receiver(decl)) {
@@ -101,7 +102,7 @@ func parsePackage(dir string) (*pkg, error) {
 }
 
 // addDecl adds the types and operations that decl declares.
-func (p *pkg) addDecl(decl *ast.GenDecl, management bool) {
+func (p *pkg) addDecl(decl *ast.GenDecl) {
 	for _, spec := range decl.Specs {
 		switch spec := spec.(type) {
 		case *ast.TypeSpec:
@@ -109,12 +110,8 @@ func (p *pkg) addDecl(decl *ast.GenDecl, management bool) {
 				p.types = append(p.types, spec.Name.Name)
 			}
 		case *ast.ValueSpec:
-			list := &p.teamOperations
-			if management {
-				list = &p.managementOperations
-			}
 			if op, ok := operationOf(spec); ok {
-				*list = append(*list, op)
+				p.operations = append(p.operations, op)
 			}
 		}
 	}
@@ -206,24 +203,16 @@ func (v %[1]s) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
 	return b.Bytes()
 }
 
-func (p *pkg) operations() []byte {
+func (p *pkg) operationsFile() []byte {
 	var b bytes.Buffer
 	fmt.Fprintf(&b, header, p.name)
-	for _, list := range []struct {
-		name, comment string
-		operations    []operation
-	}{
-		{"teamOperations", "are the operations of the team API that have methods, by path.", p.teamOperations},
-		{"managementOperations", "are the operations of the management API that have methods, by path.", p.managementOperations},
-	} {
-		fmt.Fprintf(&b, "// %s %s\nvar %s = []string{\n", list.name, list.comment, list.name)
-		slices.SortFunc(list.operations, func(x, y operation) int {
-			return cmp.Or(cmp.Compare(x.path, y.path), cmp.Compare(x.method, y.method))
-		})
-		for _, op := range list.operations {
-			fmt.Fprintf(&b, "\t%s,\n", op.constant)
-		}
-		fmt.Fprint(&b, "}\n\n")
+	fmt.Fprint(&b, "// operations are the operations that have methods, by path.\nvar operations = []string{\n")
+	slices.SortFunc(p.operations, func(x, y operation) int {
+		return cmp.Or(cmp.Compare(x.path, y.path), cmp.Compare(x.method, y.method))
+	})
+	for _, op := range p.operations {
+		fmt.Fprintf(&b, "\t%s,\n", op.constant)
 	}
+	fmt.Fprint(&b, "}\n")
 	return b.Bytes()
 }

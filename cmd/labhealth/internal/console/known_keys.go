@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"github.com/labhealth/labhealth-go"
+	"github.com/labhealth/labhealth-go/management"
 	"github.com/labhealth/labhealth-go/webhooks"
 )
 
@@ -14,7 +15,7 @@ import (
 // field may be about a patient, and is hidden.
 var knownKeys = sync.OnceValue(func() map[string]bool {
 	keys := knownNames{names: set("event_type", "team_id", "user_id", "client_user_id", "data", "detail", "loc", "msg", "type", "message"), seen: map[reflect.Type]bool{}}
-	for _, client := range []reflect.Type{reflect.TypeFor[labhealth.Client](), reflect.TypeFor[labhealth.ManagementClient]()} {
+	for _, client := range []reflect.Type{reflect.TypeFor[labhealth.Client](), reflect.TypeFor[management.Client]()} {
 		for i := range client.NumField() {
 			service := client.Field(i).Type
 			for j := range service.NumMethod() {

@@ -183,7 +183,7 @@ func (c requestCode) golang(literal string) string {
 		if err != nil {
 			return c.netHTTP(literal)
 		}
-		client = fmt.Sprintf("labhealth.NewManagementClient(uuid.MustParse(%q), os.Getenv(%q),", org, managementKeyVariable)
+		client = fmt.Sprintf("management.NewClient(uuid.MustParse(%q), os.Getenv(%q),", org, managementKeyVariable)
 	}
 	return fmt.Sprintf(`client, err := %s
 	labhealth.WithBaseURL(%q))

@@ -1,14 +1,17 @@
-package labhealth
+package management
 
 import (
 	"context"
 	"encoding/json"
 	"iter"
 	"math"
+	"net/url"
 	"strconv"
 	"time"
 
 	"github.com/google/uuid"
+
+	"github.com/labhealth/labhealth-go"
 )
 
 const opGetEventDeliveryMetric = "GET /v1/org/{org_id}/team/{team_id}/{environment}/event_delivery_metric"
@@ -30,10 +33,8 @@ type EventDeliveryMetricParams struct {
 	Interval MetricInterval
 }
 
-func (p EventDeliveryMetricParams) query() queryValues {
-	q := newQuery()
-	q.setString("interval", string(p.Interval))
-	return q
+func (p EventDeliveryMetricParams) query() url.Values {
+	return url.Values{"interval": optional(p.Interval)}
 }
 
 // PrometheusQueryResponse is a metric in the format of Prometheus: the response of
@@ -42,7 +43,7 @@ type PrometheusQueryResponse struct {
 	Status string              `json:"status"` // always "success"
 	Data   PrometheusQueryData `json:"data"`   // the series of the metric
 
-	RawObject `json:"-"`
+	labhealth.RawObject `json:"-"`
 }
 
 func (r *PrometheusQueryResponse) verify() error { return requireList(r.Data.Result) }
@@ -52,7 +53,7 @@ type PrometheusQueryData struct {
 	ResultType string                  `json:"resultType"` // always "matrix"
 	Result     []PrometheusQueryResult `json:"result"`     // one element for each set of labels
 
-	RawObject `json:"-"`
+	labhealth.RawObject `json:"-"`
 }
 
 // PrometheusQueryResult is one series of a metric. Read it with [PrometheusQueryResult.Samples].
@@ -62,7 +63,7 @@ type PrometheusQueryResult struct {
 	// format is an inference.
 	Values [][]json.RawMessage `json:"values"`
 
-	RawObject `json:"-"`
+	labhealth.RawObject `json:"-"`
 }
 
 // Samples returns an iterator over the times and numbers of Values. It skips values of any other
@@ -94,7 +95,7 @@ func prometheusSample(pair []json.RawMessage) (at time.Time, number float64, ok 
 // EventDeliveryMetric returns how many events were delivered, as a metric over time:
 // GET /v1/org/{org_id}/team/{team_id}/{environment}/event_delivery_metric. The labels of its series
 // are not documented.
-func (s *WebhooksService) EventDeliveryMetric(ctx context.Context, teamID uuid.UUID, env TeamEnvironment, params EventDeliveryMetricParams, opts ...CallOption) (*PrometheusQueryResponse, error) {
-	r := request{op: opGetEventDeliveryMetric, ids: []string{teamID.String(), string(env)}, query: params}
+func (s *WebhooksService) EventDeliveryMetric(ctx context.Context, teamID uuid.UUID, env labhealth.TeamEnvironment, params EventDeliveryMetricParams, opts ...labhealth.CallOption) (*PrometheusQueryResponse, error) {
+	r := request{Op: opGetEventDeliveryMetric, IDs: []string{teamID.String(), string(env)}, Params: params}
 	return call(ctx, coreOf(s), new(PrometheusQueryResponse), r, opts)
 }

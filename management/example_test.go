@@ -1,4 +1,4 @@
-package labhealth_test
+package management_test
 
 import (
 	"context"
@@ -16,6 +16,7 @@ import (
 
 	"github.com/labhealth/labhealth-go"
 	"github.com/labhealth/labhealth-go/labhealthtest"
+	"github.com/labhealth/labhealth-go/management"
 	"github.com/labhealth/labhealth-go/webhooks"
 )
 
@@ -54,12 +55,12 @@ func ExampleWebhooksService_Create() {
 	receiver := httptest.NewServer(handler)
 	defer receiver.Close()
 
-	management, err := labhealth.NewManagementClient(srv.OrgID, srv.OrgKey, labhealth.WithBaseURL(srv.URL))
+	admin, err := management.NewClient(srv.OrgID, srv.OrgKey, labhealth.WithBaseURL(srv.URL))
 	if err != nil {
 		log.Fatal(err)
 	}
-	defer management.CloseIdleConnections()
-	_, err = management.Webhooks.Create(ctx, srv.TeamID, labhealth.TeamEnvironmentSandbox, labhealth.CreateWebhookBody{
+	defer admin.CloseIdleConnections()
+	_, err = admin.Webhooks.Create(ctx, srv.TeamID, labhealth.TeamEnvironmentSandbox, management.CreateWebhookBody{
 		URL: receiver.URL, Secret: secret, FilterTypes: []string{"provider.connection.created", "labtest.order.created"},
 	})
 	if err != nil {
@@ -90,11 +91,11 @@ func ExampleWebhooksService_RotateSecret() {
 	ctx := context.Background()
 	const sandbox = labhealth.TeamEnvironmentSandbox
 
-	management, err := labhealth.NewManagementClient(srv.OrgID, srv.OrgKey, labhealth.WithBaseURL(srv.URL))
+	admin, err := management.NewClient(srv.OrgID, srv.OrgKey, labhealth.WithBaseURL(srv.URL))
 	if err != nil {
 		log.Fatal(err)
 	}
-	defer management.CloseIdleConnections()
+	defer admin.CloseIdleConnections()
 
 	// current is replaced while the receiver runs.
 	var current atomic.Pointer[webhooks.Handler]
@@ -110,11 +111,11 @@ func ExampleWebhooksService_RotateSecret() {
 	receiver := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { current.Load().ServeHTTP(w, r) }))
 	defer receiver.Close()
 
-	webhook, err := management.Webhooks.Create(ctx, srv.TeamID, sandbox, labhealth.CreateWebhookBody{URL: receiver.URL})
+	webhook, err := admin.Webhooks.Create(ctx, srv.TeamID, sandbox, management.CreateWebhookBody{URL: receiver.URL})
 	if err != nil {
 		log.Fatal(err)
 	}
-	old, err := management.Webhooks.Secret(ctx, srv.TeamID, sandbox, webhook.ID)
+	old, err := admin.Webhooks.Secret(ctx, srv.TeamID, sandbox, webhook.ID)
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -130,7 +131,7 @@ func ExampleWebhooksService_RotateSecret() {
 		connect,
 		func() error { return accept(string(old.Key), string(next)) }, // first the receiver
 		connect,
-		func() error { return management.Webhooks.RotateSecret(ctx, srv.TeamID, sandbox, webhook.ID, next) }, // then the sender
+		func() error { return admin.Webhooks.RotateSecret(ctx, srv.TeamID, sandbox, webhook.ID, next) }, // then the sender
 		connect,
 		func() error { return accept(string(next)) }, // a day or more later
 		connect,
@@ -162,12 +163,12 @@ func ExampleTeamsService_Credentials() {
 	defer srv.Close()
 	ctx, baseURL, teamID := context.Background(), srv.URL, srv.TeamID
 
-	management, err := labhealth.NewManagementClient(srv.OrgID, srv.OrgKey, labhealth.WithBaseURL(srv.URL))
+	admin, err := management.NewClient(srv.OrgID, srv.OrgKey, labhealth.WithBaseURL(srv.URL))
 	if err != nil {
 		log.Fatal(err)
 	}
-	defer management.CloseIdleConnections()
-	tokens := management.Teams.Credentials(teamID, labhealth.TeamEnvironmentSandbox) // management is a *labhealth.ManagementClient
+	defer admin.CloseIdleConnections()
+	tokens := admin.Teams.Credentials(teamID, labhealth.TeamEnvironmentSandbox) // admin is a *management.Client
 	client, err := labhealth.NewClient("", labhealth.WithSandboxUS(baseURL), labhealth.WithCredentials(tokens))
 	if err != nil {
 		log.Fatal(err)
@@ -196,23 +197,23 @@ func ExampleTeamsService_Create() {
 	defer srv.Close()
 	ctx := context.Background()
 
-	management, err := labhealth.NewManagementClient(srv.OrgID, srv.OrgKey, labhealth.WithBaseURL(srv.URL))
+	admin, err := management.NewClient(srv.OrgID, srv.OrgKey, labhealth.WithBaseURL(srv.URL))
 	if err != nil {
 		log.Fatal(err)
 	}
-	defer management.CloseIdleConnections()
-	body := labhealth.CreateTeamBody{Name: "Example Clinic", Region: labhealth.RegionUS, IntegrationTeamID: new("clinic-1")}
-	team, err := management.Teams.Create(ctx, body)
+	defer admin.CloseIdleConnections()
+	body := management.CreateTeamBody{Name: "Example Clinic", Region: labhealth.RegionUS, IntegrationTeamID: new("clinic-1")}
+	team, err := admin.Teams.Create(ctx, body)
 	if err != nil {
 		log.Fatal(err)
 	}
-	_, err = management.Teams.Create(ctx, body)
+	_, err = admin.Teams.Create(ctx, body)
 	var conflict *labhealth.TeamConflictError
 	fmt.Println("team exists:", errors.As(err, &conflict) && conflict.TeamID == team.ID)
 
 	const env = labhealth.SandboxUS
-	key, err := management.TeamAPIKeys.Create(ctx, env.TeamEnvironment(), env.Region(),
-		labhealth.CreateTeamAPIKeyBody{Label: "backend", TeamID: team.ID})
+	key, err := admin.TeamAPIKeys.Create(ctx, env.TeamEnvironment(), env.Region(),
+		management.CreateTeamAPIKeyBody{Label: "backend", TeamID: team.ID})
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -245,22 +246,22 @@ func ExampleTeamsService_UpdateBrandInformation() {
 	ctx := context.Background()
 	const sandbox = labhealth.TeamEnvironmentSandbox
 
-	management, err := labhealth.NewManagementClient(srv.OrgID, srv.OrgKey, labhealth.WithBaseURL(srv.URL))
+	admin, err := management.NewClient(srv.OrgID, srv.OrgKey, labhealth.WithBaseURL(srv.URL))
 	if err != nil {
 		log.Fatal(err)
 	}
-	defer management.CloseIdleConnections()
-	for _, body := range []labhealth.UpdateBrandInformationBody{
+	defer admin.CloseIdleConnections()
+	for _, body := range []management.UpdateBrandInformationBody{
 		{CompanyName: labhealth.Value("Example Clinic"), SupportContact: labhealth.Value("+14155550123")},
 		{BrandColor: labhealth.Value("#0a7d5c")},
 		{SupportContact: labhealth.Null[string]()},
 	} {
-		if _, err := management.Teams.UpdateBrandInformation(ctx, srv.TeamID, sandbox, body); err != nil {
+		if _, err := admin.Teams.UpdateBrandInformation(ctx, srv.TeamID, sandbox, body); err != nil {
 			log.Fatal(err)
 		}
 	}
 
-	team, err := management.Teams.Get(ctx, srv.TeamID, labhealth.GetTeamParams{IncludeEnvironment: []labhealth.TeamEnvironment{sandbox}})
+	team, err := admin.Teams.Get(ctx, srv.TeamID, management.GetTeamParams{IncludeEnvironment: []labhealth.TeamEnvironment{sandbox}})
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -279,22 +280,22 @@ func ExampleLabAccountsService_UpdateTeamIDAllowlist() {
 	ctx := context.Background()
 	const us, sandbox = labhealth.RegionUS, labhealth.TeamEnvironmentSandbox
 
-	management, err := labhealth.NewManagementClient(srv.OrgID, srv.OrgKey, labhealth.WithBaseURL(srv.URL))
+	admin, err := management.NewClient(srv.OrgID, srv.OrgKey, labhealth.WithBaseURL(srv.URL))
 	if err != nil {
 		log.Fatal(err)
 	}
-	defer management.CloseIdleConnections()
-	team, err := management.Teams.Create(ctx, labhealth.CreateTeamBody{Name: "North", Region: us})
+	defer admin.CloseIdleConnections()
+	team, err := admin.Teams.Create(ctx, management.CreateTeamBody{Name: "North", Region: us})
 	if err != nil {
 		log.Fatal(err)
 	}
-	accounts, err := management.LabAccounts.List(ctx, sandbox, us, labhealth.ListOrgLabAccountsParams{Status: labhealth.LabAccountStatusActive})
+	accounts, err := admin.LabAccounts.List(ctx, sandbox, us, management.ListLabAccountsParams{Status: labhealth.LabAccountStatusActive})
 	if err != nil {
 		log.Fatal(err)
 	}
 	for _, a := range accounts {
 		// The list replaces the previous one: keep its teams.
-		changed, err := management.LabAccounts.UpdateTeamIDAllowlist(ctx, sandbox, us, a.ID, append(a.TeamIDAllowlist, team.ID))
+		changed, err := admin.LabAccounts.UpdateTeamIDAllowlist(ctx, sandbox, us, a.ID, append(a.TeamIDAllowlist, team.ID))
 		if err != nil {
 			log.Fatal(err)
 		}
@@ -304,7 +305,7 @@ func ExampleLabAccountsService_UpdateTeamIDAllowlist() {
 }
 
 // Create a Team Management Key for two teams, which the web dashboard does not offer.
-func ExampleManagementKeysService_Create() {
+func ExampleKeysService_Create() {
 	srv, err := labhealthtest.Start()
 	if err != nil {
 		log.Fatal(err)
@@ -312,40 +313,40 @@ func ExampleManagementKeysService_Create() {
 	defer srv.Close()
 	ctx := context.Background()
 
-	org, err := labhealth.NewManagementClient(srv.OrgID, srv.OrgKey, labhealth.WithBaseURL(srv.URL))
+	org, err := management.NewClient(srv.OrgID, srv.OrgKey, labhealth.WithBaseURL(srv.URL))
 	if err != nil {
 		log.Fatal(err)
 	}
 	defer org.CloseIdleConnections()
-	bindings := []labhealth.TeamRoleBinding{}
+	bindings := []management.TeamRoleBinding{}
 	for _, name := range []string{"North", "South", "West"} {
-		team, err := org.Teams.Create(ctx, labhealth.CreateTeamBody{Name: name, Region: labhealth.RegionUS})
+		team, err := org.Teams.Create(ctx, management.CreateTeamBody{Name: name, Region: labhealth.RegionUS})
 		if err != nil {
 			log.Fatal(err)
 		}
-		bindings = append(bindings, labhealth.TeamRoleBinding{TeamID: team.ID})
+		bindings = append(bindings, management.TeamRoleBinding{TeamID: team.ID})
 	}
-	key, err := org.Keys.Create(ctx, labhealth.CreateManagementKeyBody{
-		Label: "North and South", Role: labhealth.ManagementKeyRoleTeamAdmin, TeamRoleBindings: bindings[:2],
+	key, err := org.Keys.Create(ctx, management.CreateKeyBody{
+		Label: "North and South", Role: management.KeyRoleTeamAdmin, TeamRoleBindings: bindings[:2],
 	})
 	if err != nil {
 		log.Fatal(err)
 	}
 
-	limited, err := labhealth.NewManagementClient(srv.OrgID, string(key.Key), labhealth.WithBaseURL(srv.URL))
+	limited, err := management.NewClient(srv.OrgID, string(key.Key), labhealth.WithBaseURL(srv.URL))
 	if err != nil {
 		log.Fatal(err)
 	}
 	defer limited.CloseIdleConnections()
-	for team, err := range limited.Teams.All(ctx, labhealth.ListTeamsParams{}) {
+	for team, err := range limited.Teams.All(ctx, management.ListTeamsParams{}) {
 		if err != nil {
 			log.Fatal(err)
 		}
 		fmt.Println(team.Name)
 	}
-	_, err = limited.Teams.Get(ctx, bindings[2].TeamID, labhealth.GetTeamParams{})
+	_, err = limited.Teams.Get(ctx, bindings[2].TeamID, management.GetTeamParams{})
 	fmt.Println("other team is forbidden:", errors.Is(err, labhealth.ErrForbidden))
-	_, err = limited.Teams.Create(ctx, labhealth.CreateTeamBody{Name: "East", Region: labhealth.RegionUS})
+	_, err = limited.Teams.Create(ctx, management.CreateTeamBody{Name: "East", Region: labhealth.RegionUS})
 	fmt.Println("creating a team is forbidden:", errors.Is(err, labhealth.ErrForbidden))
 	// Output:
 	// North
@@ -356,11 +357,11 @@ func ExampleManagementKeysService_Create() {
 
 // Find out where an event is routed without calling the service.
 func ExampleUpsertETLPipelinesBody_EventHubDestination() {
-	body := labhealth.UpsertETLPipelinesBody{
+	body := management.UpsertETLPipelinesBody{
 		TeamIDs: []uuid.UUID{uuid.MustParse("c2a7e5d4-0b1f-4c3e-8d6a-9e7f1b2c3d40")},
-		AzureAMQP: &labhealth.AzureAMQP{
+		AzureAMQP: &management.AzureAMQP{
 			DefaultEventHub: "everything-else",
-			EventHubMatchers: []labhealth.EventHubMatcher{
+			EventHubMatchers: []management.EventHubMatcher{
 				{EventTypePrefix: new("daily.data.sleep."), EventHub: new("sleep")},
 				{EventTypeRegex: new(`^labtest\.`), EventHub: new("lab")},
 			},

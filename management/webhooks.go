@@ -1,11 +1,15 @@
-package labhealth
+package management
 
 import (
 	"context"
+	"errors"
 	"iter"
+	"net/url"
 	"time"
 
 	"github.com/google/uuid"
+
+	"github.com/labhealth/labhealth-go"
 )
 
 const (
@@ -22,7 +26,7 @@ const (
 
 // WebhooksService provides access to the webhooks of the organisation's teams. Package webhooks
 // receives their deliveries. Source of its operations: public API reference only.
-type WebhooksService struct{ core *core }
+type WebhooksService struct{ core sender }
 
 // Webhook is an endpoint that the service posts the events of a team to.
 type Webhook struct {
@@ -40,7 +44,7 @@ type Webhook struct {
 	// FilterTypes lists the event types that are delivered, nil for all.
 	FilterTypes []string `json:"filter_types,omitzero"`
 
-	RawObject `json:"-"`
+	labhealth.RawObject `json:"-"`
 }
 
 func (w *Webhook) verify() error {
@@ -56,15 +60,12 @@ type ListWebhooksParams struct {
 	Limit      int    // webhooks per page; the service uses 50 if it is 0
 }
 
-func (p ListWebhooksParams) validate(v *validator) {
-	v.atLeast("limit", p.Limit, 0)
+func (p ListWebhooksParams) validate(v validator) {
+	v.AtLeast("limit", p.Limit, 0)
 }
 
-func (p ListWebhooksParams) query() queryValues {
-	q := newQuery()
-	q.setString("next_cursor", p.NextCursor)
-	q.setInt("limit", p.Limit)
-	return q
+func (p ListWebhooksParams) query() url.Values {
+	return url.Values{"next_cursor": optional(p.NextCursor), "limit": optional(p.Limit)}
 }
 
 // WebhookPage is one page of webhooks: the response of [WebhooksService.List].
@@ -72,7 +73,7 @@ type WebhookPage struct {
 	Data       []Webhook `json:"data" jsonread:"own"` // the webhooks of the page
 	NextCursor *string   `json:"next_cursor"`         // nil on the last page
 
-	RawObject `json:"-"`
+	labhealth.RawObject `json:"-"`
 }
 
 func (p *WebhookPage) verify() error { return requireList(p.Data) }
@@ -81,7 +82,7 @@ func (p *WebhookPage) elements() (any, *string) { return p.Data, p.NextCursor }
 
 // CreateWebhookBody is the request of [WebhooksService.Create].
 type CreateWebhookBody struct {
-	Redacted
+	labhealth.Redacted
 
 	URL         string  `json:"url"`                  // URL of the endpoint
 	Description *string `json:"description,omitzero"` // human-readable text, nil for none
@@ -92,77 +93,77 @@ type CreateWebhookBody struct {
 	// FilterTypes lists the event types to deliver, nil for all.
 	FilterTypes []string `json:"filter_types,omitzero"`
 	// Secret signs the deliveries. If it is empty, the service generates one.
-	Secret Secret `json:"secret,omitzero"`
+	Secret labhealth.Secret `json:"secret,omitzero"`
 }
 
-func (b *CreateWebhookBody) validate(v *validator) {
-	v.required("url", b.URL)
+func (b *CreateWebhookBody) validate(v validator) {
+	v.Required("url", b.URL)
 }
 
 // UpdateWebhookBody is the request of [WebhooksService.Update]. Omitted fields are unchanged. That
-// [Null] clears a value is an inference.
+// [labhealth.Null] clears a value is an inference.
 type UpdateWebhookBody struct {
-	Redacted
+	labhealth.Redacted
 
 	URL *string `json:"url,omitzero"` // URL of the endpoint
-	// Description is human-readable text; [Null] for none.
-	Description Nullable[string] `json:"description,omitzero"`
-	// RateLimit limits the deliveries as in [Webhook]; [Null] for no limit.
-	RateLimit Nullable[int64] `json:"rate_limit,omitzero"`
+	// Description is human-readable text; [labhealth.Null] for none.
+	Description labhealth.Nullable[string] `json:"description,omitzero"`
+	// RateLimit limits the deliveries as in [Webhook]; [labhealth.Null] for no limit.
+	RateLimit labhealth.Nullable[int64] `json:"rate_limit,omitzero"`
 	// Disabled turns deliveries off or on.
 	Disabled *bool `json:"disabled,omitzero"`
-	// FilterTypes lists the event types to deliver; [Null] for all.
-	FilterTypes Nullable[[]string] `json:"filter_types,omitzero"`
+	// FilterTypes lists the event types to deliver; [labhealth.Null] for all.
+	FilterTypes labhealth.Nullable[[]string] `json:"filter_types,omitzero"`
 }
 
 // WebhookHeaders is the set of headers that every delivery of a webhook carries in addition to the
 // usual ones.
 type WebhookHeaders struct {
 	// Headers holds the values by name. Values of sensitive headers may be hidden.
-	Headers map[string]Secret `json:"headers"`
+	Headers map[string]labhealth.Secret `json:"headers"`
 	// Sensitive lists the names of the headers whose values are hidden.
 	Sensitive []string `json:"sensitive"`
 
-	RawObject `json:"-"`
+	labhealth.RawObject `json:"-"`
 }
 
 // replaceWebhookHeadersBody is the request of [WebhooksService.ReplaceHeaders].
 type replaceWebhookHeadersBody struct {
-	Headers map[string]Secret `json:"headers"`
+	Headers map[string]labhealth.Secret `json:"headers"`
 }
 
 // WebhookSecret is the signing secret of a webhook.
 type WebhookSecret struct {
 	// Key is "whsec_" followed by base64, the format that webhooks.NewVerifier takes.
-	Key Secret `json:"key"`
+	Key labhealth.Secret `json:"key"`
 
-	RawObject `json:"-"`
+	labhealth.RawObject `json:"-"`
 }
 
 func (s *WebhookSecret) verify() error {
 	if s.Key == "" {
-		return &unreadable{reason: "it has no readable key"}
+		return errors.New("it has no readable key")
 	}
 	return nil
 }
 
 // rotateWebhookSecretBody is the request of [WebhooksService.RotateSecret].
 type rotateWebhookSecretBody struct {
-	Key Secret `json:"key,omitzero"`
+	Key labhealth.Secret `json:"key,omitzero"`
 }
 
 // List returns one page of a team's webhooks:
 // GET /v1/org/{org_id}/team/{team_id}/{environment}/webhook.
-func (s *WebhooksService) List(ctx context.Context, teamID uuid.UUID, env TeamEnvironment, params ListWebhooksParams, opts ...CallOption) (*WebhookPage, error) {
-	r := request{op: opListWebhooks, ids: []string{teamID.String(), string(env)}, query: params}
+func (s *WebhooksService) List(ctx context.Context, teamID uuid.UUID, env labhealth.TeamEnvironment, params ListWebhooksParams, opts ...labhealth.CallOption) (*WebhookPage, error) {
+	r := request{Op: opListWebhooks, IDs: []string{teamID.String(), string(env)}, Params: params}
 	return call(ctx, coreOf(s), new(WebhookPage), r, opts)
 }
 
 // All returns an iterator over a team's webhooks, page by page, starting at params.NextCursor. It
-// behaves like [LabTestsService.All].
-func (s *WebhooksService) All(ctx context.Context, teamID uuid.UUID, env TeamEnvironment, params ListWebhooksParams, opts ...CallOption) iter.Seq2[*Webhook, error] {
+// behaves like [labhealth.LabTestsService.All].
+func (s *WebhooksService) All(ctx context.Context, teamID uuid.UUID, env labhealth.TeamEnvironment, params ListWebhooksParams, opts ...labhealth.CallOption) iter.Seq2[*Webhook, error] {
 	id := func(w *Webhook) uuid.UUID { return uuid.NewSHA1(uuid.Nil, []byte(w.ID)) }
-	return cursorPages(ctx, opts, opListWebhooks, params.NextCursor, id, func(ctx context.Context, cursor string, opts []CallOption) (cursorPage, error) {
+	return cursorPages(ctx, coreOf(s), opts, opListWebhooks, params.NextCursor, id, func(ctx context.Context, cursor string, opts []labhealth.CallOption) (any, error) {
 		params := params
 		params.NextCursor = cursor
 		return s.List(ctx, teamID, env, params, opts...)
@@ -171,58 +172,58 @@ func (s *WebhooksService) All(ctx context.Context, teamID uuid.UUID, env TeamEnv
 
 // Create creates a webhook: POST /v1/org/{org_id}/team/{team_id}/{environment}/webhook. Read its
 // signing secret with [WebhooksService.Secret].
-func (s *WebhooksService) Create(ctx context.Context, teamID uuid.UUID, env TeamEnvironment, body CreateWebhookBody, opts ...CallOption) (*Webhook, error) {
-	r := request{op: opCreateWebhook, ids: []string{teamID.String(), string(env)}, body: &body}
+func (s *WebhooksService) Create(ctx context.Context, teamID uuid.UUID, env labhealth.TeamEnvironment, body CreateWebhookBody, opts ...labhealth.CallOption) (*Webhook, error) {
+	r := request{Op: opCreateWebhook, IDs: []string{teamID.String(), string(env)}, Body: &body}
 	return call(ctx, coreOf(s), new(Webhook), r, opts)
 }
 
 // Get returns one webhook: GET /v1/org/{org_id}/team/{team_id}/{environment}/webhook/{webhook_id}.
-// The error for an unknown webhook is [ErrNotFound].
-func (s *WebhooksService) Get(ctx context.Context, teamID uuid.UUID, env TeamEnvironment, webhookID string, opts ...CallOption) (*Webhook, error) {
-	r := request{op: opGetWebhook, ids: []string{teamID.String(), string(env), webhookID}}
+// The error for an unknown webhook is [labhealth.ErrNotFound].
+func (s *WebhooksService) Get(ctx context.Context, teamID uuid.UUID, env labhealth.TeamEnvironment, webhookID string, opts ...labhealth.CallOption) (*Webhook, error) {
+	r := request{Op: opGetWebhook, IDs: []string{teamID.String(), string(env), webhookID}}
 	return call(ctx, coreOf(s), new(Webhook), r, opts)
 }
 
 // Update changes a webhook:
 // PATCH /v1/org/{org_id}/team/{team_id}/{environment}/webhook/{webhook_id}. To change its secret,
 // use [WebhooksService.RotateSecret]; to change its headers, [WebhooksService.ReplaceHeaders].
-func (s *WebhooksService) Update(ctx context.Context, teamID uuid.UUID, env TeamEnvironment, webhookID string, body UpdateWebhookBody, opts ...CallOption) (*Webhook, error) {
-	r := request{op: opUpdateWebhook, ids: []string{teamID.String(), string(env), webhookID}, body: &body}
+func (s *WebhooksService) Update(ctx context.Context, teamID uuid.UUID, env labhealth.TeamEnvironment, webhookID string, body UpdateWebhookBody, opts ...labhealth.CallOption) (*Webhook, error) {
+	r := request{Op: opUpdateWebhook, IDs: []string{teamID.String(), string(env), webhookID}, Body: &body}
 	return call(ctx, coreOf(s), new(Webhook), r, opts)
 }
 
 // Delete deletes a webhook:
 // DELETE /v1/org/{org_id}/team/{team_id}/{environment}/webhook/{webhook_id}.
-func (s *WebhooksService) Delete(ctx context.Context, teamID uuid.UUID, env TeamEnvironment, webhookID string, opts ...CallOption) error {
-	r := request{op: opDeleteWebhook, ids: []string{teamID.String(), string(env), webhookID}}
+func (s *WebhooksService) Delete(ctx context.Context, teamID uuid.UUID, env labhealth.TeamEnvironment, webhookID string, opts ...labhealth.CallOption) error {
+	r := request{Op: opDeleteWebhook, IDs: []string{teamID.String(), string(env), webhookID}}
 	return callEmpty(ctx, coreOf(s), r, opts)
 }
 
 // Headers returns the additional headers of a webhook's deliveries:
 // GET /v1/org/{org_id}/team/{team_id}/{environment}/webhook/{webhook_id}/headers.
-func (s *WebhooksService) Headers(ctx context.Context, teamID uuid.UUID, env TeamEnvironment, webhookID string, opts ...CallOption) (*WebhookHeaders, error) {
-	r := request{op: opGetWebhookHeaders, ids: []string{teamID.String(), string(env), webhookID}}
+func (s *WebhooksService) Headers(ctx context.Context, teamID uuid.UUID, env labhealth.TeamEnvironment, webhookID string, opts ...labhealth.CallOption) (*WebhookHeaders, error) {
+	r := request{Op: opGetWebhookHeaders, IDs: []string{teamID.String(), string(env), webhookID}}
 	return call(ctx, coreOf(s), new(WebhookHeaders), r, opts)
 }
 
 // ReplaceHeaders replaces the additional headers of a webhook's deliveries:
 // PUT /v1/org/{org_id}/team/{team_id}/{environment}/webhook/{webhook_id}/headers. Headers that are
 // not in the map are removed; a nil or empty map removes all.
-func (s *WebhooksService) ReplaceHeaders(ctx context.Context, teamID uuid.UUID, env TeamEnvironment, webhookID string, headers map[string]Secret, opts ...CallOption) error {
+func (s *WebhooksService) ReplaceHeaders(ctx context.Context, teamID uuid.UUID, env labhealth.TeamEnvironment, webhookID string, headers map[string]labhealth.Secret, opts ...labhealth.CallOption) error {
 	if headers == nil {
-		headers = map[string]Secret{}
+		headers = map[string]labhealth.Secret{}
 	}
 	r := request{
-		op: opReplaceWebhookHeaders, ids: []string{teamID.String(), string(env), webhookID},
-		body: &replaceWebhookHeadersBody{headers},
+		Op: opReplaceWebhookHeaders, IDs: []string{teamID.String(), string(env), webhookID},
+		Body: &replaceWebhookHeadersBody{headers},
 	}
 	return callEmpty(ctx, coreOf(s), r, opts)
 }
 
 // Secret returns the signing secret of a webhook:
 // GET /v1/org/{org_id}/team/{team_id}/{environment}/webhook/{webhook_id}/secret.
-func (s *WebhooksService) Secret(ctx context.Context, teamID uuid.UUID, env TeamEnvironment, webhookID string, opts ...CallOption) (*WebhookSecret, error) {
-	r := request{op: opGetWebhookSecret, ids: []string{teamID.String(), string(env), webhookID}}
+func (s *WebhooksService) Secret(ctx context.Context, teamID uuid.UUID, env labhealth.TeamEnvironment, webhookID string, opts ...labhealth.CallOption) (*WebhookSecret, error) {
+	r := request{Op: opGetWebhookSecret, IDs: []string{teamID.String(), string(env), webhookID}}
 	return call(ctx, coreOf(s), new(WebhookSecret), r, opts)
 }
 
@@ -234,10 +235,10 @@ func (s *WebhooksService) Secret(ctx context.Context, teamID uuid.UUID, env Team
 // generate a key, which is "whsec_" followed by the base64 encoding of at least 24 random bytes;
 // configure the receiver to accept the old and the new key; rotate; and remove the old key at least
 // a day later, when deliveries signed with it are no longer retried.
-func (s *WebhooksService) RotateSecret(ctx context.Context, teamID uuid.UUID, env TeamEnvironment, webhookID string, key Secret, opts ...CallOption) error {
+func (s *WebhooksService) RotateSecret(ctx context.Context, teamID uuid.UUID, env labhealth.TeamEnvironment, webhookID string, key labhealth.Secret, opts ...labhealth.CallOption) error {
 	r := request{
-		op: opRotateWebhookSecret, ids: []string{teamID.String(), string(env), webhookID},
-		body: &rotateWebhookSecretBody{key},
+		Op: opRotateWebhookSecret, IDs: []string{teamID.String(), string(env), webhookID},
+		Body: &rotateWebhookSecretBody{key},
 	}
 	return callEmpty(ctx, coreOf(s), r, opts)
 }

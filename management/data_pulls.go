@@ -1,11 +1,14 @@
-package labhealth
+package management
 
 import (
 	"context"
 	"iter"
+	"net/url"
 	"strconv"
 
 	"github.com/google/uuid"
+
+	"github.com/labhealth/labhealth-go"
 )
 
 const (
@@ -17,7 +20,7 @@ const (
 // DataPullPreferencesService provides access to the data pull preferences of the teams: how many
 // days of history are pulled when a user connects a provider. Source of its operations: public API
 // reference only.
-type DataPullPreferencesService struct{ core *core }
+type DataPullPreferencesService struct{ core sender }
 
 // TeamDataPullPreferences are the data pull preferences of a team.
 type TeamDataPullPreferences struct {
@@ -25,7 +28,7 @@ type TeamDataPullPreferences struct {
 	// Providers holds the preferences by the slug of the provider.
 	Providers map[string]ProviderDataPullPreferences `json:"providers"`
 
-	RawObject `json:"-"`
+	labhealth.RawObject `json:"-"`
 }
 
 // ProviderDataPullPreferences are the data pull preferences of a team for one provider.
@@ -35,7 +38,7 @@ type ProviderDataPullPreferences struct {
 	// ResourceOverrides holds the overrides by the name of the resource, nil for none.
 	ResourceOverrides map[string]HistoricalDaysToPull `json:"resource_overrides,omitzero"`
 
-	RawObject `json:"-"`
+	labhealth.RawObject `json:"-"`
 }
 
 // HistoricalDaysToPull is the number of days of history that are pulled.
@@ -44,28 +47,26 @@ type HistoricalDaysToPull struct {
 	// HistoricalDaysToPullLimit is the largest number of days that the provider permits.
 	HistoricalDaysToPullLimit int64 `json:"historical_days_to_pull_limit"`
 
-	RawObject `json:"-"`
+	labhealth.RawObject `json:"-"`
 }
 
 // ListTeamDataPullPreferencesParams selects data pull preferences. Zero fields are not sent.
 type ListTeamDataPullPreferencesParams struct {
-	TeamID     []uuid.UUID // preferences of these teams
-	Provider   []Provider  // preferences for these providers
-	NextCursor string      // NextCursor of the previous page; empty for the first
-	Limit      int         // teams per page; the service uses 5 if it is 0
+	TeamID     []uuid.UUID          // preferences of these teams
+	Provider   []labhealth.Provider // preferences for these providers
+	NextCursor string               // NextCursor of the previous page; empty for the first
+	Limit      int                  // teams per page; the service uses 5 if it is 0
 }
 
-func (p ListTeamDataPullPreferencesParams) validate(v *validator) {
-	v.validIDs("team_id", p.TeamID)
-	v.atLeast("limit", p.Limit, 0)
+func (p ListTeamDataPullPreferencesParams) validate(v validator) {
+	v.ValidIDs("team_id", p.TeamID)
+	v.AtLeast("limit", p.Limit, 0)
 }
 
-func (p ListTeamDataPullPreferencesParams) query() queryValues {
-	q := teamQuery(uuid.Nil, p.NextCursor)
-	q.addIDs("team_id", p.TeamID)
-	addStrings(q, "provider", p.Provider)
-	q.setInt("limit", p.Limit)
-	return q
+func (p ListTeamDataPullPreferencesParams) query() url.Values {
+	return url.Values{
+		"team_id": each(p.TeamID), "provider": each(p.Provider), "next_cursor": optional(p.NextCursor), "limit": optional(p.Limit),
+	}
 }
 
 // TeamDataPullPreferencesPage is one page of data pull preferences: the response of
@@ -76,7 +77,7 @@ type TeamDataPullPreferencesPage struct {
 	// NextCursor is the cursor of the next page, nil on the last page.
 	NextCursor *string `json:"next_cursor,omitzero"`
 
-	RawObject `json:"-"`
+	labhealth.RawObject `json:"-"`
 }
 
 func (p *TeamDataPullPreferencesPage) verify() error { return requireList(p.DataPullPreferences) }
@@ -92,10 +93,10 @@ type UpsertTeamDataPullPreferencesBody struct {
 	Providers map[string]UpsertProviderDataPullPreferences `json:"providers"`
 }
 
-func (b *UpsertTeamDataPullPreferencesBody) validate(v *validator) {
-	v.requiredIDs("team_ids", "team", b.TeamIDs)
+func (b *UpsertTeamDataPullPreferencesBody) validate(v validator) {
+	requiredIDs(v, "team_ids", "team", b.TeamIDs)
 	if b.Providers == nil {
-		v.add("providers", "missing", "is required")
+		v.Add("providers", "missing", "is required")
 	}
 }
 
@@ -117,40 +118,37 @@ type UpsertHistoricalDaysToPull struct {
 // deletes. An empty list is invalid, because it may mean all teams or all providers.
 type deleteDataPullPreferencesParams struct {
 	teamIDs   []uuid.UUID
-	providers []Provider
+	providers []labhealth.Provider
 }
 
-func (p deleteDataPullPreferencesParams) validate(v *validator) {
-	v.requiredIDs("team_id", "team", p.teamIDs)
+func (p deleteDataPullPreferencesParams) validate(v validator) {
+	requiredIDs(v, "team_id", "team", p.teamIDs)
 	if p.providers != nil && len(p.providers) == 0 {
-		v.add("provider", "too_short", "must be nil for all providers, or have at least one provider")
+		v.Add("provider", "too_short", "must be nil for all providers, or have at least one provider")
 	}
-	v.within("provider", func() {
+	v.Within("provider", func() {
 		for i, provider := range p.providers {
-			v.required(strconv.Itoa(i), string(provider))
+			v.Required(strconv.Itoa(i), string(provider))
 		}
 	})
 }
 
-func (p deleteDataPullPreferencesParams) query() queryValues {
-	q := newQuery()
-	q.addIDs("team_id", p.teamIDs)
-	addStrings(q, "provider", p.providers)
-	return q
+func (p deleteDataPullPreferencesParams) query() url.Values {
+	return url.Values{"team_id": each(p.teamIDs), "provider": each(p.providers)}
 }
 
 // List returns one page of the data pull preferences of an environment:
 // GET /v1/org/{org_id}/team_data_pull_preferences/{env}/{region}.
-func (s *DataPullPreferencesService) List(ctx context.Context, env TeamEnvironment, region Region, params ListTeamDataPullPreferencesParams, opts ...CallOption) (*TeamDataPullPreferencesPage, error) {
-	r := request{op: opListDataPullPreferences, ids: []string{string(env), string(region)}, query: params}
+func (s *DataPullPreferencesService) List(ctx context.Context, env labhealth.TeamEnvironment, region labhealth.Region, params ListTeamDataPullPreferencesParams, opts ...labhealth.CallOption) (*TeamDataPullPreferencesPage, error) {
+	r := request{Op: opListDataPullPreferences, IDs: []string{string(env), string(region)}, Params: params}
 	return call(ctx, coreOf(s), new(TeamDataPullPreferencesPage), r, opts)
 }
 
 // All returns an iterator over the data pull preferences, page by page, starting at
-// params.NextCursor. It behaves like [LabTestsService.All].
-func (s *DataPullPreferencesService) All(ctx context.Context, env TeamEnvironment, region Region, params ListTeamDataPullPreferencesParams, opts ...CallOption) iter.Seq2[*TeamDataPullPreferences, error] {
+// params.NextCursor. It behaves like [labhealth.LabTestsService.All].
+func (s *DataPullPreferencesService) All(ctx context.Context, env labhealth.TeamEnvironment, region labhealth.Region, params ListTeamDataPullPreferencesParams, opts ...labhealth.CallOption) iter.Seq2[*TeamDataPullPreferences, error] {
 	id := func(p *TeamDataPullPreferences) uuid.UUID { return p.TeamID }
-	return cursorPages(ctx, opts, opListDataPullPreferences, params.NextCursor, id, func(ctx context.Context, cursor string, opts []CallOption) (cursorPage, error) {
+	return cursorPages(ctx, coreOf(s), opts, opListDataPullPreferences, params.NextCursor, id, func(ctx context.Context, cursor string, opts []labhealth.CallOption) (any, error) {
 		params := params
 		params.NextCursor = cursor
 		return s.List(ctx, env, region, params, opts...)
@@ -160,19 +158,20 @@ func (s *DataPullPreferencesService) All(ctx context.Context, env TeamEnvironmen
 // Upsert sets the data pull preferences of teams and returns them:
 // POST /v1/org/{org_id}/team_data_pull_preferences/{env}/{region}. It is idempotent: after any
 // error it can be called again. At least one team is required.
-func (s *DataPullPreferencesService) Upsert(ctx context.Context, env TeamEnvironment, region Region, body UpsertTeamDataPullPreferencesBody, opts ...CallOption) (*TeamDataPullPreferencesPage, error) {
-	r := request{op: opUpsertDataPullPreferences, ids: []string{string(env), string(region)}, body: &body}
+func (s *DataPullPreferencesService) Upsert(ctx context.Context, env labhealth.TeamEnvironment, region labhealth.Region, body UpsertTeamDataPullPreferencesBody, opts ...labhealth.CallOption) (*TeamDataPullPreferencesPage, error) {
+	r := request{Op: opUpsertDataPullPreferences, IDs: []string{string(env), string(region)}, Body: &body}
 	return call(ctx, coreOf(s), new(TeamDataPullPreferencesPage), r, opts)
 }
 
 // Delete deletes the data pull preferences of teams for the given providers, or for all providers
 // if the list is nil: DELETE /v1/org/{org_id}/team_data_pull_preferences/{env}/{region}. A list
 // that is empty but not nil is invalid. At least one team is required, because an empty list may
-// mean all teams. The response is not documented and not decoded: use [WithResponse] to read it.
-func (s *DataPullPreferencesService) Delete(ctx context.Context, env TeamEnvironment, region Region, teamIDs []uuid.UUID, providers []Provider, opts ...CallOption) error {
+// mean all teams. The response is not documented and not decoded: use [labhealth.WithResponse] to
+// read it.
+func (s *DataPullPreferencesService) Delete(ctx context.Context, env labhealth.TeamEnvironment, region labhealth.Region, teamIDs []uuid.UUID, providers []labhealth.Provider, opts ...labhealth.CallOption) error {
 	r := request{
-		op: opDeleteDataPullPreferences, ids: []string{string(env), string(region)},
-		query: deleteDataPullPreferencesParams{teamIDs, providers},
+		Op: opDeleteDataPullPreferences, IDs: []string{string(env), string(region)},
+		Params: deleteDataPullPreferencesParams{teamIDs, providers},
 	}
 	return callEmpty(ctx, coreOf(s), r, opts)
 }

@@ -1,15 +1,14 @@
-package labhealth
+package referencetest
 
 import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
+	"go/ast"
 	"io"
 	"maps"
 	"net/http"
 	"net/url"
-	"path/filepath"
 	"reflect"
 	"regexp"
 	"slices"
@@ -21,46 +20,44 @@ import (
 
 	"github.com/labhealth/labhealth-go/internal/httptracetest"
 	"github.com/labhealth/labhealth-go/internal/reference"
-	"github.com/labhealth/labhealth-go/internal/reference/referencetest"
 )
 
-func (a *referenceArea) check() referencetest.Area {
-	return referencetest.Area{Components: a.components, Enums: a.enums, Operations: a.operations, Exceptions: a.exceptions}
+// Methods compares the methods of a client with the operations of an API.
+type Methods struct {
+	API   string // "team" or "management"
+	Areas []Area
+	// Client returns a client that sends its requests with h, each once.
+	Client func(h *http.Client) (any, error)
+	// WithoutValidation and ThreeAttempts are options of calls, the second without waits.
+	WithoutValidation, ThreeAttempts any
 }
 
-func referenceChecks() []referencetest.Area {
-	var areas []referencetest.Area
-	for _, a := range referenceAreas {
-		areas = append(areas, a.check())
+func (m Methods) operations() []reference.Operation {
+	return slices.DeleteFunc(slices.Clone(reference.Operations()), func(o reference.Operation) bool { return o.API != m.API })
+}
+
+func (m Methods) byOperation() map[string]string {
+	methods := map[string]string{}
+	for _, a := range m.Areas {
+		maps.Copy(methods, a.Operations)
 	}
-	return areas
+	return methods
 }
 
-// referenceTypes returns the Go types of all components.
-func referenceTypes() []reflect.Type {
-	var types []reflect.Type
-	for _, area := range referenceAreas {
-		for _, value := range area.components {
-			if typ := reflect.TypeOf(value); !slices.Contains(types, typ) {
-				types = append(types, typ)
-			}
+func (m Methods) exception(name string) string {
+	for _, a := range m.Areas {
+		if reason := a.Exceptions[name]; reason != "" {
+			return reason
 		}
 	}
-	return types
+	return ""
 }
 
-// The types have every field of the tables with its type, nullability and default, and every
-// enumeration has its values. There are no others.
-func TestReferenceTypes(t *testing.T) {
-	s := referencetest.Check(t, referenceChecks()...)
-	t.Logf("%d components, %d fields, %d enumerations, %d values", s.Components, s.Fields, s.Enums, s.Values)
-}
-
-// No operation, component or enumeration of the tables is left out.
-func TestReferenceComplete(t *testing.T) {
-	methods := referenceMethods()
+// Complete reports operations, components and enumerations of the tables that are left out.
+func (m Methods) Complete(t *testing.T) {
+	methods := m.byOperation()
 	var types []reference.Type
-	for _, o := range reference.Operations() {
+	for _, o := range m.operations() {
 		for _, text := range []string{o.Body, o.Response} {
 			if text != "" {
 				types = append(types, reference.ParseType(o.API, text))
@@ -69,49 +66,32 @@ func TestReferenceComplete(t *testing.T) {
 		for _, p := range o.Parameters {
 			types = append(types, reference.ParseType(o.API, p.Type))
 		}
-		if methods[o.String()] == "" && referenceException(o.String()) == "" {
+		if methods[o.String()] == "" && m.exception(o.String()) == "" {
 			t.Errorf("%s has no method", o)
 		}
 	}
-	for _, name := range referencetest.Missing(types, referenceChecks()...) {
+	for _, name := range Missing(types, m.Areas...) {
 		t.Errorf("%s has no Go type", name)
 	}
 }
 
-// referenceMethods returns the methods of all areas by operation.
-func referenceMethods() map[string]string {
-	methods := map[string]string{}
-	for _, a := range referenceAreas {
-		maps.Copy(methods, a.operations)
-	}
-	return methods
-}
-
-func referenceException(name string) string {
-	for _, a := range referenceAreas {
-		if reason := a.exceptions[name]; reason != "" {
-			return reason
-		}
-	}
-	return ""
-}
-
-// The method of each operation exists, takes the body and returns the response of the table, sends
-// its request to the path with every query parameter, and is deprecated if the operation is.
-func TestReferenceOperations(t *testing.T) {
+// Operations checks that the method of each operation exists, takes the body and returns the
+// response of the table, sends its request to the path with every query parameter, and is
+// deprecated if the operation is.
+func (m Methods) Operations(t *testing.T) {
 	operations := map[string]reference.Operation{}
-	for _, o := range reference.Operations() {
+	for _, o := range m.operations() {
 		operations[o.String()] = o
 	}
 	types := map[string]reflect.Type{}
-	for _, a := range referenceAreas {
-		for name, value := range a.components {
+	for _, a := range m.Areas {
+		for name, value := range a.Components {
 			types[name] = reflect.TypeOf(value)
 		}
 	}
 	deprecated := deprecatedMethods(t)
 	checked := 0
-	for name, method := range referenceMethods() {
+	for name, method := range m.byOperation() {
 		o, ok := operations[name]
 		if !ok {
 			t.Errorf("the reference has no operation %s", name)
@@ -119,10 +99,10 @@ func TestReferenceOperations(t *testing.T) {
 		}
 		checked++
 		t.Run(method, func(t *testing.T) {
-			call := findCall(t, o, method)
-			checkSent(t, o, call.sent)
-			checkSignature(t, o, call.method.Type(), types)
-			if deprecated[call.service.Elem().Name()+method[strings.Index(method, "."):]] != o.Deprecated && referenceException(name) == "" {
+			call := m.findCall(t, o, method)
+			m.checkSent(t, o, call.sent)
+			m.checkSignature(t, o, call.method.Type(), types)
+			if deprecated[call.service.Elem().Name()+method[strings.Index(method, "."):]] != o.Deprecated && m.exception(name) == "" {
 				t.Errorf("%s: deprecated in the reference: %v, documentation: %v", name, o.Deprecated, !o.Deprecated)
 			}
 		})
@@ -130,15 +110,15 @@ func TestReferenceOperations(t *testing.T) {
 	t.Logf("%d operations", checked)
 }
 
-// Reads are repeated, and writes are not, whatever the operation.
-func TestReferenceRepeats(t *testing.T) {
-	methods := referenceMethods()
-	for _, o := range reference.Operations() {
+// Repeats checks that reads are repeated, and writes are not, whatever the operation.
+func (m Methods) Repeats(t *testing.T) {
+	methods := m.byOperation()
+	for _, o := range m.operations() {
 		if methods[o.String()] == "" {
 			continue
 		}
-		call := findCall(t, o, methods[o.String()])
-		call.args = append(call.args, reflect.ValueOf(WithCallRetry(RetryPolicy{MaxAttempts: 3, BaseWait: 1, MaxWait: 1})))
+		call := m.findCall(t, o, methods[o.String()])
+		call.args = append(call.args, reflect.ValueOf(m.ThreeAttempts))
 		for _, status := range []int{0, http.StatusBadGateway, http.StatusRequestTimeout} {
 			call.status, call.requests = status, 0
 			call.do(call.args)
@@ -162,19 +142,14 @@ type probe struct {
 	requests int
 }
 
-func newProbe(t *testing.T, api string) *probe {
+func (m Methods) newProbe(t *testing.T) *probe {
 	t.Helper()
 	p := &probe{}
-	opts := []Option{WithBaseURL("https://api.example.com"), WithHTTPClient(&http.Client{Transport: p}), WithRetry(RetryPolicy{MaxAttempts: 1})}
-	team, err := NewClient("key", opts...)
-	management, managementErr := NewManagementClient(uuid.New(), "key", opts...)
-	if err = errors.Join(err, managementErr); err != nil {
+	client, err := m.Client(&http.Client{Transport: p})
+	if err != nil {
 		t.Fatal(err)
 	}
-	p.client = reflect.ValueOf(team).Elem()
-	if api == "management" {
-		p.client = reflect.ValueOf(management).Elem()
-	}
+	p.client = reflect.ValueOf(client).Elem()
 	return p
 }
 
@@ -201,16 +176,16 @@ type operationCall struct {
 
 // findCall returns a call of a method. If an argument is an enumeration, it is the value with which
 // the request is that of the operation.
-func findCall(t *testing.T, o reference.Operation, name string) *operationCall {
+func (m Methods) findCall(t *testing.T, o reference.Operation, name string) *operationCall {
 	t.Helper()
-	c := &operationCall{probe: newProbe(t, o.API)}
+	c := &operationCall{probe: m.newProbe(t)}
 	service, method, _ := strings.Cut(name, ".")
 	field := c.client.FieldByName(service)
 	if !field.IsValid() || !field.MethodByName(method).IsValid() {
 		t.Fatalf("no method %s", name)
 	}
 	c.service, c.method = field.Type(), field.MethodByName(method)
-	for _, args := range argumentLists(t, o, c.method.Type()) {
+	for _, args := range m.argumentLists(t, o, c.method.Type()) {
 		before := c.sent
 		c.sent = nil
 		c.do(args)
@@ -248,15 +223,16 @@ func isRequestOf(o reference.Operation, r *http.Request) bool {
 
 // argumentLists returns the arguments of calls of a method: every combination of the values of its
 // enumerations and of the segments of the operation's path.
-func argumentLists(t *testing.T, o reference.Operation, typ reflect.Type) [][]reflect.Value {
+func (m Methods) argumentLists(t *testing.T, o reference.Operation, typ reflect.Type) [][]reflect.Value {
 	t.Helper()
 	lists := [][]reflect.Value{nil}
+	constants := readSource(t).constants
 	for in := range typ.Ins() {
-		choices := []reflect.Value{argument(t, in)}
+		choices := []reflect.Value{m.argument(t, in)}
 		if in.Kind() == reflect.String {
 			values := strings.Split(o.Path, "/")
 			if in.PkgPath() != "" {
-				values = slices.AppendSeq(values, maps.Values(constantsOf(t)[in.Name()]))
+				values = slices.AppendSeq(values, maps.Keys(constants[in.Name()]))
 			}
 			for _, value := range values {
 				choices = append(choices, reflect.ValueOf(value).Convert(in))
@@ -273,28 +249,13 @@ func argumentLists(t *testing.T, o reference.Operation, typ reflect.Type) [][]re
 	return lists
 }
 
-var allConstants map[string]map[string]string
-
-// constantsOf returns the constants of every string type of the package, by the name of the type.
-func constantsOf(t *testing.T) map[string]map[string]string {
-	t.Helper()
-	if allConstants == nil {
-		paths, err := filepath.Glob("*.go")
-		if err != nil {
-			t.Fatal(err)
-		}
-		allConstants = readConstants(t, paths...)
-	}
-	return allConstants
-}
-
 // argument returns an argument in which nothing is zero.
-func argument(t *testing.T, typ reflect.Type) reflect.Value {
+func (m Methods) argument(t *testing.T, typ reflect.Type) reflect.Value {
 	switch typ {
 	case reflect.TypeFor[context.Context]():
 		return reflect.ValueOf(t.Context())
-	case reflect.TypeFor[[]CallOption]():
-		return reflect.ValueOf(WithoutValidation())
+	case reflect.SliceOf(reflect.TypeOf(m.WithoutValidation)):
+		return reflect.ValueOf(m.WithoutValidation)
 	case reflect.TypeFor[io.Writer]():
 		return reflect.ValueOf(io.Discard)
 	}
@@ -312,9 +273,6 @@ func fill(v reflect.Value, depth int) {
 	case *time.Time:
 		*value = time.Date(2999, 1, 2, 3, 4, 5, 0, time.UTC)
 		return
-	case *Date:
-		*value = Date{2999, time.January, 2}
-		return
 	case *json.RawMessage:
 		*value = json.RawMessage(`{}`)
 		return
@@ -323,7 +281,8 @@ func fill(v reflect.Value, depth int) {
 		return
 	case json.Unmarshaler:
 		if strings.HasPrefix(v.Type().Name(), "Nullable[") {
-			inner := reflect.New(must(v.Type().FieldByName("value")).Type).Elem()
+			field, _ := v.Type().FieldByName("value")
+			inner := reflect.New(field.Type).Elem()
 			fill(inner, depth+1)
 			encoded, _ := json.Marshal(inner.Interface())
 			_ = value.UnmarshalJSON(encoded)
@@ -359,17 +318,10 @@ func fill(v reflect.Value, depth int) {
 	}
 }
 
-func must[T any](v T, ok bool) T {
-	if !ok {
-		panic("not found")
-	}
-	return v
-}
-
 // checkSent compares a request with the path, the query parameters and the body of an operation.
-func checkSent(t *testing.T, o reference.Operation, sent *http.Request) {
+func (m Methods) checkSent(t *testing.T, o reference.Operation, sent *http.Request) {
 	t.Helper()
-	if referenceException(o.String()) == "" && !isRequestOf(o, sent) {
+	if m.exception(o.String()) == "" && !isRequestOf(o, sent) {
 		t.Errorf("%s %s was sent, want %s", sent.Method, sent.URL.EscapedPath(), o)
 	}
 	want := map[string]bool{}
@@ -380,7 +332,7 @@ func checkSent(t *testing.T, o reference.Operation, sent *http.Request) {
 		want["cursor"] = false // its former name
 	}
 	query, _ := url.ParseQuery(sent.URL.RawQuery)
-	excepted := func(parameter string) bool { return referenceException(o.String()+"."+parameter) != "" }
+	excepted := func(parameter string) bool { return m.exception(o.String()+"."+parameter) != "" }
 	for _, name := range slices.Sorted(maps.Keys(want)) {
 		if want[name] && !query.Has(name) && !excepted(name) {
 			t.Errorf("%s: the query parameter %s is not sent; if that is intended, add the exception %q", o, name, o.String()+"."+name)
@@ -391,10 +343,10 @@ func checkSent(t *testing.T, o reference.Operation, sent *http.Request) {
 			t.Errorf("%s: the query parameter %s is not in the reference", o, name)
 		}
 	}
-	checkSentBody(t, o, sent)
+	m.checkSentBody(t, o, sent)
 }
 
-func checkSentBody(t *testing.T, o reference.Operation, sent *http.Request) {
+func (m Methods) checkSentBody(t *testing.T, o reference.Operation, sent *http.Request) {
 	t.Helper()
 	var body []byte
 	if sent.Body != nil {
@@ -406,28 +358,28 @@ func checkSentBody(t *testing.T, o reference.Operation, sent *http.Request) {
 		return // no object
 	}
 	if o.Body == "" {
-		if len(body) > 0 && string(body) != "{}" && referenceException(o.String()+".body") == "" {
+		if len(body) > 0 && string(body) != "{}" && m.exception(o.String()+".body") == "" {
 			t.Errorf("%s: a body was sent: %s", o, body)
 		}
 		return
 	}
 	for _, f := range reference.Components()[component.Key()] {
-		if _, ok := fields[f.Name]; !ok && referenceException(f.Key()) == "" {
+		if _, ok := fields[f.Name]; !ok && m.exception(f.Key()) == "" {
 			t.Errorf("%s: the field %s is not sent", o, f.Name)
 		}
 		delete(fields, f.Name)
 	}
 	for name := range fields {
-		if referenceException(component.Key()+"."+name) == "" {
+		if m.exception(component.Key()+"."+name) == "" {
 			t.Errorf("%s: the field %s, which is sent, is not in the reference", o, name)
 		}
 	}
 }
 
 // checkSignature compares the result of a method with the response of an operation.
-func checkSignature(t *testing.T, o reference.Operation, typ reflect.Type, types map[string]reflect.Type) {
+func (m Methods) checkSignature(t *testing.T, o reference.Operation, typ reflect.Type, types map[string]reflect.Type) {
 	t.Helper()
-	if o.Response == "" || o.Response == "any" || typ.NumOut() != 2 || referenceException(o.String()+".response") != "" {
+	if o.Response == "" || o.Response == "any" || typ.NumOut() != 2 || m.exception(o.String()+".response") != "" {
 		return
 	}
 	response := reference.ParseType(o.API, o.Response)
@@ -455,9 +407,32 @@ func checkSignature(t *testing.T, o reference.Operation, typ reflect.Type, types
 func deprecatedMethods(t *testing.T) map[string]bool {
 	t.Helper()
 	methods := map[string]bool{}
-	_, files := referencetest.ParsePackage(t)
-	for _, m := range methodDocs(files) {
-		methods[m.name] = isDeprecated(m.doc)
+	_, files := ParsePackage(t)
+	for name, doc := range MethodDocs(files) {
+		methods[strings.TrimPrefix(name, "*")] = isDeprecated(doc)
 	}
 	return methods
+}
+
+// MethodDocs returns the documentation of all methods by "Type.Method", or "*Type.Method" if the
+// receiver is a pointer.
+func MethodDocs(files []*ast.File) map[string]*ast.CommentGroup {
+	docs := map[string]*ast.CommentGroup{}
+	for _, file := range files {
+		for _, decl := range file.Decls {
+			if f, ok := decl.(*ast.FuncDecl); ok && f.Recv != nil {
+				star, typ := "", f.Recv.List[0].Type
+				if pointer, ok := typ.(*ast.StarExpr); ok {
+					star, typ = "*", pointer.X
+				}
+				if generic, ok := typ.(*ast.IndexExpr); ok {
+					typ = generic.X
+				}
+				if name, ok := typ.(*ast.Ident); ok {
+					docs[star+name.Name+"."+f.Name.Name] = f.Doc
+				}
+			}
+		}
+	}
+	return docs
 }

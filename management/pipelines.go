@@ -1,15 +1,17 @@
-package labhealth
+package management
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"iter"
+	"net/url"
 	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/google/uuid"
+
+	"github.com/labhealth/labhealth-go"
 )
 
 const (
@@ -21,25 +23,13 @@ const (
 // PipelinesService provides access to the ETL pipelines of the teams, which push events to
 // destinations such as message brokers. They are available on the Scale plan. Source of all but the
 // plan and the routing by event type prefix: public API reference only.
-type PipelinesService struct{ core *core }
-
-// EventDestination is a kind of destination that an ETL pipeline pushes events to. Values other
-// than the constants occur.
-type EventDestination string
-
-// Values of [EventDestination].
-const (
-	EventDestinationCloudPubSub EventDestination = "cloud_pubsub"
-	EventDestinationRabbitMQ    EventDestination = "rabbitmq"
-	EventDestinationSvix        EventDestination = "svix"
-	EventDestinationAzureAMQP   EventDestination = "azure_amqp"
-)
+type PipelinesService struct{ core sender }
 
 // ETLPipeline configures the destinations that the events of a team are pushed to.
 type ETLPipeline struct {
 	TeamID uuid.UUID `json:"team_id"` // ID of the team
 	// Preferences selects the destinations that are in use.
-	Preferences EventDestinationPreferences `json:"preferences"`
+	Preferences labhealth.EventDestinationPreferences `json:"preferences"`
 	// PushHistoricalData reports whether historical data is pushed too, as daily.data events. The
 	// default is false.
 	PushHistoricalData bool `json:"push_historical_data" default:"false"`
@@ -53,15 +43,7 @@ type ETLPipeline struct {
 	// all event types.
 	EventTypePrefixes []string `json:"event_type_prefixes,omitzero"`
 
-	RawObject `json:"-"`
-}
-
-// EventDestinationPreferences selects the destinations that a pipeline uses.
-type EventDestinationPreferences struct {
-	Preferred EventDestination   `json:"preferred"` // the main destination
-	Enabled   []EventDestination `json:"enabled"`   // the destinations that are in use
-
-	RawObject `json:"-"`
+	labhealth.RawObject `json:"-"`
 }
 
 // CloudPubSub is a topic of Google Cloud Pub/Sub.
@@ -71,15 +53,15 @@ type CloudPubSub struct {
 	// MessageOrdering reports whether messages have an ordering key, which is the user's ID.
 	MessageOrdering bool `json:"message_ordering"`
 
-	RawObject `json:"-"`
+	labhealth.RawObject `json:"-"`
 }
 
 // RabbitMQ is an exchange of a RabbitMQ server.
 type RabbitMQ struct {
-	URI      Secret `json:"uri"`      // URI of the server, with user and password
-	Exchange string `json:"exchange"` // name of the exchange; the routing key is the event type
+	URI      labhealth.Secret `json:"uri"`      // URI of the server, with user and password
+	Exchange string           `json:"exchange"` // name of the exchange; the routing key is the event type
 
-	RawObject `json:"-"`
+	labhealth.RawObject `json:"-"`
 }
 
 // Svix delivers events to the webhooks that [WebhooksService] manages.
@@ -89,7 +71,7 @@ type Svix struct {
 	// Deprecated: true is its only value. Source: public API reference only.
 	Regional *bool `json:"regional,omitzero" default:"true"`
 
-	RawObject `json:"-"`
+	labhealth.RawObject `json:"-"`
 }
 
 // EventHubCompression selects the events that are compressed. Values other than the constants
@@ -106,7 +88,7 @@ const (
 // matches the type of an event selects its destination: see [ETLPipeline.EventHubDestination].
 type AzureAMQP struct {
 	// ConnectionString grants access to the event hubs.
-	ConnectionString Secret `json:"connection_string"`
+	ConnectionString labhealth.Secret `json:"connection_string"`
 	// DefaultEventHub receives the events that no matcher matches.
 	DefaultEventHub string `json:"default_event_hub"`
 	// EventHubMatchers are tried in order.
@@ -114,7 +96,7 @@ type AzureAMQP struct {
 	// Compression selects the events that are compressed. The default is auto.
 	Compression *EventHubCompression `json:"compression,omitzero" default:"auto"`
 
-	RawObject `json:"-"`
+	labhealth.RawObject `json:"-"`
 }
 
 // EventHubMatcher routes matching event types to an event hub or a blob storage container. A type
@@ -130,20 +112,20 @@ type EventHubMatcher struct {
 	// BlobStorage is the destination, nil if it is an event hub.
 	BlobStorage *BlobStorage `json:"blob_storage,omitzero"`
 
-	RawObject `json:"-"`
+	labhealth.RawObject `json:"-"`
 }
 
 // BlobStorage is a blob storage container that events are written to.
 type BlobStorage struct {
-	ConnectionString Secret `json:"connection_string"` // grants access to the storage
-	ContainerName    string `json:"container_name"`    // name of the container
+	ConnectionString labhealth.Secret `json:"connection_string"` // grants access to the storage
+	ContainerName    string           `json:"container_name"`    // name of the container
 
-	RawObject `json:"-"`
+	labhealth.RawObject `json:"-"`
 }
 
 // EventHubDestination is the destination of an event: an event hub or a blob storage container.
 type EventHubDestination struct {
-	Redacted
+	labhealth.Redacted
 
 	EventHub    string       // the event hub; empty if the destination is a blob storage container
 	BlobStorage *BlobStorage // the container; nil if the destination is an event hub
@@ -156,31 +138,33 @@ type ListETLPipelinesParams struct {
 	NextCursor string    // NextCursor of the previous page; empty for the first
 }
 
-func (p ListETLPipelinesParams) query() queryValues { return teamQuery(p.TeamID, p.NextCursor) }
+func (p ListETLPipelinesParams) query() url.Values {
+	return url.Values{"team_id": optional(p.TeamID), "next_cursor": optional(p.NextCursor)}
+}
 
 // ETLPipelinePage is one page of pipelines: the response of [PipelinesService.List].
 type ETLPipelinePage struct {
 	Pipelines  []ETLPipeline `json:"pipelines" jsonread:"own"` // the pipelines of the page
 	NextCursor *string       `json:"next_cursor,omitzero"`     // nil on the last page
 
-	RawObject `json:"-"`
+	labhealth.RawObject `json:"-"`
 }
 
 func (p *ETLPipelinePage) elements() (any, *string) { return p.Pipelines, p.NextCursor }
 
 func (p *ETLPipelinePage) verify() error { return requireList(p.Pipelines) }
 
-func (*ETLPipelinePage) fromList(document []byte, _ []json.RawMessage) []byte {
+func (*ETLPipelinePage) fromList(document []byte) []byte {
 	return fmt.Appendf(nil, `{"pipelines":%s,"next_cursor":null}`, document)
 }
 
 // UpsertETLPipelinesBody is the request of [PipelinesService.Upsert].
 type UpsertETLPipelinesBody struct {
-	Redacted
+	labhealth.Redacted
 
 	TeamIDs []uuid.UUID `json:"team_ids"` // IDs of the teams, which get one pipeline each
 	// Preferences selects the destinations that are in use. If nil, the service selects them.
-	Preferences *EventDestinationPreferences `json:"preferences,omitzero"`
+	Preferences *labhealth.EventDestinationPreferences `json:"preferences,omitzero"`
 	// PushHistoricalData also pushes historical data, as daily.data events. Nil means false.
 	PushHistoricalData *bool `json:"push_historical_data,omitzero"`
 	// ProviderRawData also pushes raw.<provider>.* events. Nil means false.
@@ -194,43 +178,43 @@ type UpsertETLPipelinesBody struct {
 	EventTypePrefixes []string `json:"event_type_prefixes,omitzero"`
 }
 
-func (b *UpsertETLPipelinesBody) validate(v *validator) {
-	v.requiredIDs("team_ids", "team", b.TeamIDs)
+func (b *UpsertETLPipelinesBody) validate(v validator) {
+	requiredIDs(v, "team_ids", "team", b.TeamIDs)
 	if p := b.Preferences; p != nil {
-		v.within("preferences", func() { v.required("preferred", string(p.Preferred)) })
+		v.Within("preferences", func() { v.Required("preferred", string(p.Preferred)) })
 	}
 	if d := b.CloudPubSub; d != nil {
-		v.within("cloud_pubsub", func() {
-			v.required("project", d.Project)
-			v.required("topic", d.Topic)
+		v.Within("cloud_pubsub", func() {
+			v.Required("project", d.Project)
+			v.Required("topic", d.Topic)
 		})
 	}
 	if d := b.RabbitMQ; d != nil {
-		v.within("rabbitmq", func() {
-			v.required("uri", string(d.URI))
-			v.required("exchange", d.Exchange)
+		v.Within("rabbitmq", func() {
+			v.Required("uri", string(d.URI))
+			v.Required("exchange", d.Exchange)
 		})
 	}
 	if d := b.AzureAMQP; d != nil {
-		v.within("azure_amqp", func() {
-			v.required("connection_string", string(d.ConnectionString))
-			v.required("default_event_hub", d.DefaultEventHub)
+		v.Within("azure_amqp", func() {
+			v.Required("connection_string", string(d.ConnectionString))
+			v.Required("default_event_hub", d.DefaultEventHub)
 		})
 	}
 }
 
 // List returns one page of the pipelines of an environment:
 // GET /v1/org/{org_id}/team_etl_pipelines/{env}/{region}.
-func (s *PipelinesService) List(ctx context.Context, env TeamEnvironment, region Region, params ListETLPipelinesParams, opts ...CallOption) (*ETLPipelinePage, error) {
-	r := request{op: opListPipelines, ids: []string{string(env), string(region)}, query: params}
+func (s *PipelinesService) List(ctx context.Context, env labhealth.TeamEnvironment, region labhealth.Region, params ListETLPipelinesParams, opts ...labhealth.CallOption) (*ETLPipelinePage, error) {
+	r := request{Op: opListPipelines, IDs: []string{string(env), string(region)}, Params: params}
 	return call(ctx, coreOf(s), new(ETLPipelinePage), r, opts)
 }
 
 // All returns an iterator over the pipelines, page by page, starting at params.NextCursor. It
-// behaves like [LabTestsService.All].
-func (s *PipelinesService) All(ctx context.Context, env TeamEnvironment, region Region, params ListETLPipelinesParams, opts ...CallOption) iter.Seq2[*ETLPipeline, error] {
+// behaves like [labhealth.LabTestsService.All].
+func (s *PipelinesService) All(ctx context.Context, env labhealth.TeamEnvironment, region labhealth.Region, params ListETLPipelinesParams, opts ...labhealth.CallOption) iter.Seq2[*ETLPipeline, error] {
 	id := func(p *ETLPipeline) uuid.UUID { return p.TeamID }
-	return cursorPages(ctx, opts, opListPipelines, params.NextCursor, id, func(ctx context.Context, cursor string, opts []CallOption) (cursorPage, error) {
+	return cursorPages(ctx, coreOf(s), opts, opListPipelines, params.NextCursor, id, func(ctx context.Context, cursor string, opts []labhealth.CallOption) (any, error) {
 		params := params
 		params.NextCursor = cursor
 		return s.List(ctx, env, region, params, opts...)
@@ -241,20 +225,20 @@ func (s *PipelinesService) All(ctx context.Context, env TeamEnvironment, region 
 // /v1/org/{org_id}/team_etl_pipelines/{env}/{region}. It is idempotent: after any error it can be
 // called again. At least one team is required, because the meaning of an empty list is not
 // documented.
-func (s *PipelinesService) Upsert(ctx context.Context, env TeamEnvironment, region Region, body UpsertETLPipelinesBody, opts ...CallOption) ([]ETLPipeline, error) {
-	return s.list(ctx, request{op: opUpsertPipelines, ids: []string{string(env), string(region)}, body: &body}, opts)
+func (s *PipelinesService) Upsert(ctx context.Context, env labhealth.TeamEnvironment, region labhealth.Region, body UpsertETLPipelinesBody, opts ...labhealth.CallOption) ([]ETLPipeline, error) {
+	return s.list(ctx, request{Op: opUpsertPipelines, IDs: []string{string(env), string(region)}, Body: &body}, opts)
 }
 
 // Delete deletes the pipelines of teams: DELETE /v1/org/{org_id}/team_etl_pipelines/{env}/{region}.
 // It returns the pipelines of the response; it is not documented whether these are the deleted or
 // the remaining ones. At least one team is required, because an empty list may mean all teams.
-func (s *PipelinesService) Delete(ctx context.Context, env TeamEnvironment, region Region, teamIDs []uuid.UUID, opts ...CallOption) ([]ETLPipeline, error) {
-	r := request{op: opDeletePipelines, ids: []string{string(env), string(region)}, query: batchParams{"team_id", teamIDs}}
+func (s *PipelinesService) Delete(ctx context.Context, env labhealth.TeamEnvironment, region labhealth.Region, teamIDs []uuid.UUID, opts ...labhealth.CallOption) ([]ETLPipeline, error) {
+	r := request{Op: opDeletePipelines, IDs: []string{string(env), string(region)}, Params: batchParams{"team_id", teamIDs}}
 	return s.list(ctx, r, opts)
 }
 
 // list calls an operation that responds with a list of pipelines.
-func (s *PipelinesService) list(ctx context.Context, r request, opts []CallOption) ([]ETLPipeline, error) {
+func (s *PipelinesService) list(ctx context.Context, r request, opts []labhealth.CallOption) ([]ETLPipeline, error) {
 	page, err := call(ctx, coreOf(s), new(ETLPipelinePage), r, opts)
 	if err != nil {
 		return nil, err

@@ -1,9 +1,12 @@
-package labhealth
+package management
 
 import (
 	"context"
+	"net/url"
 
 	"github.com/google/uuid"
+
+	"github.com/labhealth/labhealth-go"
 )
 
 const (
@@ -145,37 +148,35 @@ type TeamScopeRequirements struct {
 	// UserMustGrant lists the scopes without which a user cannot connect the provider.
 	UserMustGrant []OAuthScope `json:"user_must_grant"`
 	// UserMayGrant lists the scopes that a user can refuse.
-	UserMayGrant []OAuthScope `json:"user_may_grant"`
-	TeamID       uuid.UUID    `json:"team_id"`  // ID of the team
-	Provider     Provider     `json:"provider"` // the provider
+	UserMayGrant []OAuthScope       `json:"user_may_grant"`
+	TeamID       uuid.UUID          `json:"team_id"`  // ID of the team
+	Provider     labhealth.Provider `json:"provider"` // the provider
 
-	RawObject `json:"-"`
+	labhealth.RawObject `json:"-"`
 }
 
 // teamScopeRequirementsList is the response of [TeamsService.ScopeRequirements].
 type teamScopeRequirementsList struct {
 	Requirements []TeamScopeRequirements `json:"requirements" jsonread:"own"`
 
-	RawObject `json:"-"`
+	labhealth.RawObject `json:"-"`
 }
 
 func (l *teamScopeRequirementsList) verify() error { return requireList(l.Requirements) }
 
 // ScopeRequirementsParams selects the requirements that [TeamsService.ScopeRequirements] returns.
 type ScopeRequirementsParams struct {
-	Provider Provider // one provider; empty for all
+	Provider labhealth.Provider // one provider; empty for all
 }
 
-func (p ScopeRequirementsParams) query() queryValues {
-	q := newQuery()
-	q.setString("provider", string(p.Provider))
-	return q
+func (p ScopeRequirementsParams) query() url.Values {
+	return url.Values{"provider": optional(p.Provider)}
 }
 
 // ScopeRequirements returns the scopes that a team asks its users for, one element for each
 // provider: GET /v1/org/{org_id}/team/{team_id}/scope_requirements.
-func (s *TeamsService) ScopeRequirements(ctx context.Context, teamID uuid.UUID, params ScopeRequirementsParams, opts ...CallOption) ([]TeamScopeRequirements, error) {
-	r := request{op: opGetScopeRequirements, ids: []string{teamID.String()}, query: params}
+func (s *TeamsService) ScopeRequirements(ctx context.Context, teamID uuid.UUID, params ScopeRequirementsParams, opts ...labhealth.CallOption) ([]TeamScopeRequirements, error) {
+	r := request{Op: opGetScopeRequirements, IDs: []string{teamID.String()}, Params: params}
 	list, err := call(ctx, coreOf(s), new(teamScopeRequirementsList), r, opts)
 	if err != nil {
 		return nil, err
@@ -183,9 +184,9 @@ func (s *TeamsService) ScopeRequirements(ctx context.Context, teamID uuid.UUID, 
 	return list.Requirements, nil
 }
 
-// UpsertScopeRequirements sets the scopes that a team asks its users for:
-// POST /v1/org/{org_id}/team/{team_id}/scope_requirements. The scopes of a given provider are
-// replaced. The response is not documented and not decoded: use [WithResponse] to read it.
-func (s *TeamsService) UpsertScopeRequirements(ctx context.Context, teamID uuid.UUID, body UpsertScopeRequirementsBody, opts ...CallOption) error {
-	return callEmpty(ctx, coreOf(s), request{op: opUpsertScopeRequirements, ids: []string{teamID.String()}, body: &body}, opts)
+// UpsertScopeRequirements sets the scopes that a team asks its users for: POST
+// /v1/org/{org_id}/team/{team_id}/scope_requirements. The scopes of a given provider are replaced.
+// The response is not documented and not decoded: use [labhealth.WithResponse] to read it.
+func (s *TeamsService) UpsertScopeRequirements(ctx context.Context, teamID uuid.UUID, body UpsertScopeRequirementsBody, opts ...labhealth.CallOption) error {
+	return callEmpty(ctx, coreOf(s), request{Op: opUpsertScopeRequirements, IDs: []string{teamID.String()}, Body: &body}, opts)
 }

@@ -1,7 +1,8 @@
-package labhealth
+package management
 
 import (
 	"encoding/json"
+	"go/ast"
 	"reflect"
 	"slices"
 	"strings"
@@ -9,7 +10,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/labhealth/labhealth-go"
 	"github.com/labhealth/labhealth-go/internal/reference"
+	"github.com/labhealth/labhealth-go/internal/reference/referencetest"
 )
 
 // What the tables of the public API reference do not say about the management API.
@@ -39,9 +42,9 @@ var clearedFields = []string{
 }
 
 // Secrets have the type Secret, and fields that null clears are Nullable. There are no others.
-func TestManagementSecretsAndNulls(t *testing.T) {
+func TestSecretsAndNulls(t *testing.T) {
 	var secrets, cleared []string
-	for name, value := range managementReference.components {
+	for name, value := range managementReference.Components {
 		typ := reflect.TypeOf(value)
 		component := strings.TrimPrefix(name, "management ")
 		for f := range typ.Fields() {
@@ -50,7 +53,7 @@ func TestManagementSecretsAndNulls(t *testing.T) {
 			if !isOwn {
 				continue
 			}
-			if f.Type == reflect.TypeFor[Secret]() || f.Type.Kind() == reflect.Map && f.Type.Elem() == reflect.TypeFor[Secret]() {
+			if f.Type == reflect.TypeFor[labhealth.Secret]() || f.Type.Kind() == reflect.Map && f.Type.Elem() == reflect.TypeFor[labhealth.Secret]() {
 				secrets = append(secrets, component+"."+field)
 			}
 			if strings.HasPrefix(f.Type.Name(), "Nullable[") {
@@ -69,7 +72,7 @@ func TestManagementSecretsAndNulls(t *testing.T) {
 }
 
 // Absent settings have their defaults. Null has them too, if it has no meaning of its own.
-func TestManagementDefaults(t *testing.T) {
+func TestDefaults(t *testing.T) {
 	no := new(false)
 	for text, want := range map[string]TeamSettings{
 		`{}`: {
@@ -91,18 +94,18 @@ func TestManagementDefaults(t *testing.T) {
 }
 
 // The variants of the creator of a key, which the tables have as constants, have Go constants.
-func TestManagementKeyCreators(t *testing.T) {
+func TestKeyCreators(t *testing.T) {
 	want := map[string]bool{}
-	for name, value := range managementReference.components {
+	for name, value := range managementReference.Components {
 		for _, f := range reference.Components()[name] {
-			if reflect.TypeOf(value) == reflect.TypeFor[ManagementKeyCreator]() && f.Name == "type" {
+			if reflect.TypeOf(value) == reflect.TypeFor[KeyCreator]() && f.Name == "type" {
 				want[strings.Trim(strings.TrimPrefix(f.Type, "const "), `"`)] = true
 			}
 		}
 	}
 	got := map[string]bool{}
-	for _, creator := range []ManagementKeyCreatorType{
-		ManagementKeyCreatorOrgMember, ManagementKeyCreatorRemovedOrgMember, ManagementKeyCreatorServiceStaff, ManagementKeyCreatorManagementKey,
+	for _, creator := range []KeyCreatorType{
+		KeyCreatorOrgMember, KeyCreatorRemovedOrgMember, KeyCreatorServiceStaff, KeyCreatorManagementKey,
 	} {
 		got[string(creator)] = true
 	}
@@ -111,19 +114,54 @@ func TestManagementKeyCreators(t *testing.T) {
 	}
 }
 
-// Every operation of the management API is in the list of its own client.
-func TestManagementOperationsTables(t *testing.T) {
-	for _, op := range managementOperations {
+// Every operation is one of the management API.
+func TestOperationsTables(t *testing.T) {
+	for _, op := range operations {
 		if !strings.Contains(op, " /v1/org/{org_id}") {
 			t.Errorf("%s is no operation of the management API", op)
 		}
 	}
-	for _, op := range teamOperations {
-		if strings.Contains(op, "/v1/org/") {
-			t.Errorf("%s is in the table of the team API", op)
+	if got, want := len(operations), len(managementReference.Operations); got != want {
+		t.Errorf("%d operations, the tables have %d", got, want)
+	}
+}
+
+// Arguments are in the same order everywhere: context, team, environment, region, resource, what is
+// sent, options.
+func TestArgumentOrder(t *testing.T) {
+	order := func(name string) int {
+		switch name {
+		case "ctx", "teamID", "env", "region":
+			return slices.Index([]string{"ctx", "teamID", "env", "region"}, name)
+		case "keyID", "webhookID", "accountID", "keyIDs", "credentialIDs":
+			return 4
+		case "opts":
+			return 6
+		}
+		return 5
+	}
+	_, files := referencetest.ParsePackage(t)
+	methods := 0
+	for _, file := range files {
+		for _, decl := range file.Decls {
+			f, ok := decl.(*ast.FuncDecl)
+			if !ok || f.Recv == nil || !f.Name.IsExported() {
+				continue
+			}
+			methods++
+			last, name := -1, ""
+			for _, field := range f.Type.Params.List {
+				for _, param := range field.Names {
+					if now := order(param.Name); now < last {
+						t.Errorf("%s: %s comes after %s", f.Name.Name, param.Name, name)
+					} else {
+						last, name = now, param.Name
+					}
+				}
+			}
 		}
 	}
-	if got, want := len(managementOperations), len(managementReference.operations); got != want {
-		t.Errorf("%d operations, the tables have %d", got, want)
+	if methods < 50 {
+		t.Errorf("only %d methods", methods)
 	}
 }

@@ -1,8 +1,9 @@
-package labhealth
+package referencetest
 
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"os"
 	"reflect"
@@ -12,7 +13,6 @@ import (
 	"testing"
 
 	"github.com/labhealth/labhealth-go/internal/reference"
-	"github.com/labhealth/labhealth-go/internal/reference/referencetest"
 )
 
 // referenceDocuments is the number of generated documents for each operation.
@@ -23,20 +23,20 @@ func referenceDocuments() uint64 {
 	return 20
 }
 
-// Every document that the tables allow as a response is decoded by the method of its operation, has
-// no malformed field, and is encoded again without a loss. The values of its fields are those of
-// the Go value.
-func TestReferenceDocuments(t *testing.T) {
+// Documents checks that every document that the tables allow as a response is decoded by the method
+// of its operation, has no malformed field, and is encoded again without a loss. The values of its
+// fields are those of the Go value.
+func (m Methods) Documents(t *testing.T) {
 	var operations, documents atomic.Int64
-	methods := referenceMethods()
+	methods := m.byOperation()
 	t.Run("operations", func(t *testing.T) {
-		for i, o := range reference.Operations() {
+		for i, o := range m.operations() {
 			if methods[o.String()] == "" || o.Response == "" || o.Response == "any" {
 				continue
 			}
 			t.Run(o.String(), func(t *testing.T) {
 				t.Parallel()
-				call := findCall(t, o, methods[o.String()])
+				call := m.findCall(t, o, methods[o.String()])
 				if call.method.Type().NumOut() != 2 {
 					return
 				}
@@ -44,7 +44,7 @@ func TestReferenceDocuments(t *testing.T) {
 				call.status = http.StatusOK
 				for seed := range referenceDocuments() {
 					documents.Add(1)
-					if !checkDocument(t, o, call, uint64(i)<<32+seed, seed == 0) {
+					if !m.checkDocument(t, o, call, uint64(i)<<32+seed, seed == 0) {
 						return
 					}
 				}
@@ -54,7 +54,7 @@ func TestReferenceDocuments(t *testing.T) {
 	t.Logf("%d operations, %d documents", operations.Load(), documents.Load())
 }
 
-func checkDocument(t *testing.T, o reference.Operation, call *operationCall, seed uint64, plausible bool) bool {
+func (m Methods) checkDocument(t *testing.T, o reference.Operation, call *operationCall, seed uint64, plausible bool) bool {
 	t.Helper()
 	g := reference.NewGenerator(seed)
 	g.Plausible = plausible
@@ -76,27 +76,27 @@ func checkDocument(t *testing.T, o reference.Operation, call *operationCall, see
 		t.Errorf("seed %d: %v", seed, err)
 		return false
 	}
-	if !isKept(documentOf(t, call.response), documentOf(t, encoded), referenceException(o.String()+".response") != "") {
+	if !isKept(documentOf(t, call.response), documentOf(t, encoded), m.exception(o.String()+".response") != "") {
 		t.Errorf("seed %d: %s was encoded as %s", seed, call.response, encoded)
 		return false
 	}
-	if list := malformedFields(results[0]); len(list) > 0 {
-		t.Errorf("seed %d: malformed %v in %s", seed, list, call.response)
+	if list := malformedFields(results[0]); list != "" {
+		t.Errorf("seed %d: malformed %s in %s", seed, list, call.response)
 		return false
 	}
-	if referenceException(o.String()+".response") != "" {
+	if m.exception(o.String()+".response") != "" {
 		return true
 	}
-	if encoded, err = json.Marshal(referencetest.WithoutReceived(value)); err != nil {
+	if encoded, err = json.Marshal(WithoutReceived(value)); err != nil {
 		t.Error(err)
 		return false
 	}
-	for _, lost := range referencetest.LostFields(documentOf(t, call.response), documentOf(t, encoded)) {
+	for _, lost := range LostFields(documentOf(t, call.response), documentOf(t, encoded)) {
 		path, difference, _ := strings.Cut(lost, ": ")
 		isUnknown := strings.Contains(path, ".x_") // a field of no table
 		// An object in place of a list is a former shape, which only the received JSON keeps.
 		isFormer := strings.HasPrefix(difference, "[], want map[")
-		if !isUnknown && !isFormer && !isExceptedPath(path) {
+		if !isUnknown && !isFormer && !m.isExceptedPath(path) {
 			t.Errorf("seed %d: %s in %s", seed, lost, call.response)
 			return false
 		}
@@ -129,10 +129,10 @@ func isKept(document, encoded any, onlyField bool) bool {
 }
 
 // isExceptedPath reports whether a field on the path has an exception in some component.
-func isExceptedPath(path string) bool {
+func (m Methods) isExceptedPath(path string) bool {
 	names := strings.Split(path, ".")
-	for _, a := range referenceAreas {
-		for name := range a.exceptions {
+	for _, a := range m.Areas {
+		for name := range a.Exceptions {
 			if i := strings.LastIndex(name, "."); i > 0 && slices.Contains(names, name[i+1:]) {
 				return true
 			}
@@ -152,22 +152,26 @@ func documentOf(t *testing.T, text []byte) any {
 	return value
 }
 
-// malformedFields returns the malformed fields of a response or the elements of a list or map.
-func malformedFields(v reflect.Value) (list []Malformed) {
+// malformedFields returns the malformed fields of a response or the elements of a list or map, and
+// "" if there are none.
+func malformedFields(v reflect.Value) (list string) {
 	if !v.IsValid() {
-		return nil
+		return ""
 	}
-	if kept, ok := v.Interface().(interface{ Malformed() []Malformed }); ok {
-		return kept.Malformed()
+	if method := v.MethodByName("Malformed"); method.IsValid() {
+		if fields := method.Call(nil)[0]; fields.Len() > 0 {
+			list = fmt.Sprint(fields)
+		}
+		return list
 	}
 	switch v.Kind() {
 	case reflect.Slice:
 		for i := range v.Len() {
-			list = append(list, malformedFields(v.Index(i))...)
+			list += malformedFields(v.Index(i))
 		}
 	case reflect.Map:
 		for _, elem := range v.Seq2() {
-			list = append(list, malformedFields(elem)...)
+			list += malformedFields(elem)
 		}
 	}
 	return list

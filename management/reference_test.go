@@ -1,7 +1,17 @@
-package labhealth
+package management
 
-var managementReference = referenceArea{
-	components: map[string]any{
+import (
+	"net/http"
+	"testing"
+
+	"github.com/google/uuid"
+
+	"github.com/labhealth/labhealth-go"
+	"github.com/labhealth/labhealth-go/internal/reference/referencetest"
+)
+
+var managementReference = referencetest.Area{
+	Components: map[string]any{
 		"management ClientFacingOrg": Organisation{},
 		"management UpdateOrgBody":   UpdateOrganisationBody{},
 
@@ -31,16 +41,16 @@ var managementReference = referenceArea{
 		"management TeamScopeRequirementsBase_WhoopScope_":        ProviderScopeRequirements{},
 		"management TeamScopeRequirementsBase_WithingsScope_":     ProviderScopeRequirements{},
 
-		"management ClientFacingManagementKey":         ManagementKey{},
-		"management ClientFacingManagementKeyUnhashed": ManagementKey{},
-		"management ClientFacingManagementKeyResponse": ManagementKeyPage{},
-		"management CreatorOrgMember":                  ManagementKeyCreator{},
-		"management CreatorOrgMemberRemoved":           ManagementKeyCreator{},
-		"management CreatorServiceStaff":               ManagementKeyCreator{},
-		"management CreatorManagementKey":              ManagementKeyCreator{},
+		"management ClientFacingManagementKey":         Key{},
+		"management ClientFacingManagementKeyUnhashed": Key{},
+		"management ClientFacingManagementKeyResponse": KeyPage{},
+		"management CreatorOrgMember":                  KeyCreator{},
+		"management CreatorOrgMemberRemoved":           KeyCreator{},
+		"management CreatorServiceStaff":               KeyCreator{},
+		"management CreatorManagementKey":              KeyCreator{},
 		"management TeamRoleBinding":                   TeamRoleBinding{},
-		"management CreateManagementKeyBody":           CreateManagementKeyBody{},
-		"management PatchManagementKeyBody":            UpdateManagementKeyBody{},
+		"management CreateManagementKeyBody":           CreateKeyBody{},
+		"management PatchManagementKeyBody":            UpdateKeyBody{},
 
 		"management Webhook":                  Webhook{},
 		"management WebhookListResponse":      WebhookPage{},
@@ -85,7 +95,7 @@ var managementReference = referenceArea{
 		"management ClientFacingETLPipeline":                    ETLPipeline{},
 		"management TeamETLPipelinesResponse":                   ETLPipelinePage{},
 		"management UpsertTeamETLPipelinesBody":                 UpsertETLPipelinesBody{},
-		"management EventDestinationPreferences":                EventDestinationPreferences{},
+		"management EventDestinationPreferences":                labhealth.EventDestinationPreferences{},
 		"management EventDestinationCloudPubSubAttributes":      CloudPubSub{},
 		"management EventDestinationRabbitMQAttributes":         RabbitMQ{},
 		"management EventDestinationSvixAttributes":             Svix{},
@@ -104,15 +114,15 @@ var managementReference = referenceArea{
 		"management DefaultConfiguration":                       UpsertHistoricalDaysToPull{},
 		"management SingleResourceOverride":                     UpsertHistoricalDaysToPull{},
 
-		"management ClientFacingLabAccount":              LabAccount{},
+		"management ClientFacingLabAccount":              labhealth.LabAccount{},
 		"management LabAccountTeamIdAllowlistUpdateBody": updateLabAccountBody{},
 		"management LabAccountResponse":                  LabAccountResponse{},
 	},
-	enums: map[string]any{
-		"management Env":                        TeamEnvironment(""),
-		"management ClientFacingOrgTeam.region": Region(""),
+	Enums: map[string]any{
+		"management Env":                        labhealth.TeamEnvironment(""),
+		"management ClientFacingOrgTeam.region": labhealth.Region(""),
 
-		"management ClientFacingManagementKey.role": ManagementKeyRole(""),
+		"management ClientFacingManagementKey.role": KeyRole(""),
 
 		"management FitbitScope":       OAuthScope(""),
 		"management GoogleFitScope":    OAuthScope(""),
@@ -124,19 +134,19 @@ var managementReference = referenceArea{
 		"management WhoopScope":        OAuthScope(""),
 		"management WithingsScope":     OAuthScope(""),
 
-		"management Providers":      Provider(""),
-		"management OAuthProviders": Provider(""),
+		"management Providers":      labhealth.Provider(""),
+		"management OAuthProviders": labhealth.Provider(""),
 
 		"management PrepareTeamCustomCredentialsResponse.status":            PreparationStatus(""),
 		"management CustomCredentialPreparationStep.type":                   PreparationStepType(""),
 		"management LabCorpMetadata.billing_method":                         LabCorpBillingMethod(""),
-		"management LabCorpTeamProviderDetails.allowed_billing_types":       Billing(""),
-		"management EventDestinationPreferences.preferred":                  EventDestination(""),
+		"management LabCorpTeamProviderDetails.allowed_billing_types":       labhealth.Billing(""),
+		"management EventDestinationPreferences.preferred":                  labhealth.EventDestination(""),
 		"management EventDestinationAzureAMQPAttributes-Output.compression": EventHubCompression(""),
-		"management LabAccountStatus":                                       LabAccountStatus(""),
-		"management LabAccountDelegatedFlow":                                LabAccountDelegatedFlow(""),
+		"management LabAccountStatus":                                       labhealth.LabAccountStatus(""),
+		"management LabAccountDelegatedFlow":                                labhealth.LabAccountDelegatedFlow(""),
 	},
-	operations: map[string]string{
+	Operations: map[string]string{
 		"GET /v1/org/{org_id}":   "Organisation.Get",
 		"PATCH /v1/org/{org_id}": "Organisation.Update",
 
@@ -186,7 +196,7 @@ var managementReference = referenceArea{
 		"POST /v1/org/{org_id}/team_data_pull_preferences/{env}/{region}":   "DataPullPreferences.Upsert",
 		"DELETE /v1/org/{org_id}/team_data_pull_preferences/{env}/{region}": "DataPullPreferences.Delete",
 	},
-	exceptions: map[string]string{
+	Exceptions: map[string]string{
 		"management Labs":                "a lab is identified by the slug of LabTests.Labs, of which the service adds more",
 		"management LabsProviders":       "the provider of custom credentials is a Provider or any other slug",
 		"management AppointmentProvider": "the provider of custom credentials is a Provider or any other slug",
@@ -204,4 +214,38 @@ var managementReference = referenceArea{
 		"GET /v1/org/{org_id}/lab_account/{env}/{region}.response":        "LabAccounts.List returns the list that the response has",
 		"GET /v1/org/{org_id}/management_key.next_cursor":                 "the response has the cursor of the next page",
 	},
+}
+
+func methods() referencetest.Methods {
+	return referencetest.Methods{
+		API: "management", Areas: []referencetest.Area{managementReference},
+		Client: func(h *http.Client) (any, error) {
+			return NewClient(uuid.New(), "key", labhealth.WithBaseURL("https://api.example.com"), labhealth.WithHTTPClient(h),
+				labhealth.WithRetry(labhealth.RetryPolicy{MaxAttempts: 1}))
+		},
+		WithoutValidation: labhealth.WithoutValidation(),
+		ThreeAttempts:     labhealth.WithCallRetry(labhealth.RetryPolicy{MaxAttempts: 3, BaseWait: 1, MaxWait: 1}),
+	}
+}
+
+// The types have every field of the tables with its type, nullability and default, and every
+// enumeration has its values. There are no others.
+func TestReferenceTypes(t *testing.T) {
+	s := referencetest.Check(t, managementReference)
+	t.Logf("%d components, %d fields, %d enumerations, %d values", s.Components, s.Fields, s.Enums, s.Values)
+}
+
+func TestReferenceComplete(t *testing.T)   { methods().Complete(t) }
+func TestReferenceOperations(t *testing.T) { methods().Operations(t) }
+func TestReferenceRepeats(t *testing.T)    { methods().Repeats(t) }
+func TestReferenceDocuments(t *testing.T)  { methods().Documents(t) }
+
+func TestResponsesAreLosslessAndSpecified(t *testing.T) {
+	referencetest.Lossless(t, referencetest.Types(managementReference))
+}
+
+func TestEveryResponseRoundTrips(t *testing.T) {
+	if n := referencetest.RoundTrips(t, referencetest.Types(managementReference)); n < 40 {
+		t.Errorf("only %d types", n)
+	}
 }
