@@ -105,8 +105,9 @@ type APIError struct {
 	Op         string // the operation, such as "POST /v3/order/import"
 	StatusCode int    // the HTTP status code
 	RequestID  string // the service's ID of the request; empty if it sent none
-	// RetryAfter is the Retry-After of the response. It is 0 if there is none, and negative if that
-	// time has passed.
+	// RetryAfter is the Retry-After of the response. A date is compared with the Date of the
+	// response, or with the clock of this system if it has none. RetryAfter is 0 if there is none,
+	// and negative if that time has passed.
 	RetryAfter time.Duration
 	Attempts   int // number of attempts
 
