@@ -330,7 +330,7 @@ func mediaType(s string) string {
 // body writes a body. streamed is its size if it was not held in memory, and negative otherwise.
 func (t *debugText) body(h http.Header, body []byte, streamed int64) {
 	kind := cmp.Or(mediaType(h.Get("Content-Type")), "another media type")
-	document := bytes.TrimSpace(body)
+	document := bytes.TrimSpace(jsonread.TrimStart(body))
 	switch {
 	case streamed >= 0 && len(body) == 0:
 		fmt.Fprintf(&t.b, "\n    <%s of %s, streamed>\n", size(int(streamed)), kind)

@@ -20,11 +20,11 @@ const maxMessage = 1000
 //
 // It may quote the patient: show it to someone who may know, but do not log it.
 func (e *APIError) Message() string {
-	body := bytes.TrimSpace(e.body())
+	body := bytes.TrimSpace(e.document())
 	switch {
 	case len(body) == 0 || e.isHTML():
 		return ""
-	case body[0] != '{' && body[0] != '[' && body[0] != '"':
+	case !startsJSON(body):
 		return printable(plainText(body))
 	}
 	return printable(messageText(body, 3))
@@ -110,13 +110,9 @@ func printable(text string) string {
 	return text
 }
 
-// isHTML reports whether the body is HTML, or another document with tags. The service sends none.
+// isHTML reports whether the body is HTML. The service sends none.
 func (e *APIError) isHTML() bool {
-	if e == nil || e.received == nil {
-		return false
-	}
-	return bytes.HasPrefix(bytes.TrimSpace(e.received.body), []byte("<")) ||
-		strings.HasPrefix(strings.ToLower(e.received.header.Get("Content-Type")), "text/html")
+	return e != nil && e.received != nil && isHTML(e.document(), e.received.header)
 }
 
 // errorType returns the field "error_type" of the detail or of the body, "" if there is none.
@@ -127,7 +123,7 @@ func (e *APIError) errorType() string {
 		} `json:"detail"`
 		ErrorType string `json:"error_type"`
 	}
-	if jsonread.Unmarshal(e.body(), &body) != nil {
+	if jsonread.Unmarshal(e.document(), &body) != nil {
 		return ""
 	}
 	if body.Detail.ErrorType != "" {
@@ -152,7 +148,7 @@ func (e *APIError) FromService() bool {
 		Title  json.RawMessage `json:"title"`
 		Status json.RawMessage `json:"status"`
 	}
-	received := bytes.TrimSpace(e.body())
+	received := e.document()
 	if !bytes.HasPrefix(received, []byte("{")) || jsonread.Unmarshal(received, &body) != nil {
 		return false
 	}

@@ -145,8 +145,8 @@ func (e *APIError) orReason(reason string) string {
 	return cmp.Or(e, &APIError{reason: reason}).Error()
 }
 
-// body returns the received body.
-func (e *APIError) body() []byte { return orZero(e).received.bytes() }
+// document returns the received body from its first character on.
+func (e *APIError) document() []byte { return jsonread.TrimStart(orZero(e).received.bytes()) }
 
 func (r *received) bytes() []byte {
 	if r == nil {
@@ -231,7 +231,7 @@ func (e *APIError) Is(target error) bool {
 
 // Body returns a copy of the response body, up to 64 KiB of it. It may echo patient data: do not
 // log it.
-func (e *APIError) Body() []byte { return slices.Clone(e.body()) }
+func (e *APIError) Body() []byte { return slices.Clone(orZero(e).received.bytes()) }
 
 // Header returns a copy of the response header.
 func (e *APIError) Header() http.Header {
@@ -248,7 +248,7 @@ func (e *APIError) Detail() json.RawMessage {
 	var body struct {
 		Detail json.RawMessage `json:"detail"`
 	}
-	if jsonread.Unmarshal(e.body(), &body) != nil {
+	if jsonread.Unmarshal(e.document(), &body) != nil {
 		return nil
 	}
 	return body.Detail
@@ -391,7 +391,7 @@ func (e *APIError) conflicts() []conflict {
 	var body struct {
 		Detail conflict `json:"detail"`
 	}
-	if jsonread.Unmarshal(e.received.bytes(), &top) != nil || jsonread.Unmarshal(e.received.bytes(), &body) != nil {
+	if jsonread.Unmarshal(e.document(), &top) != nil || jsonread.Unmarshal(e.document(), &body) != nil {
 		return nil
 	}
 	return []conflict{body.Detail, top}

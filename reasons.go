@@ -231,7 +231,7 @@ func (e *APIError) why() string {
 			parts = append(parts, seeMessage)
 		case parts[0] == "" && e.StatusCode < 500:
 			parts[0] = "no reason given"
-			if len(e.body()) > 0 {
+			if len(e.document()) > 0 {
 				parts[0] = "see APIError.Body"
 			}
 		}
