@@ -169,7 +169,7 @@ func (s *WebhooksService) List(ctx context.Context, teamID uuid.UUID, env TeamEn
 // All returns an iterator over a team's webhooks, page by page, starting at params.NextCursor. It
 // behaves like [LabTestsService.All].
 func (s *WebhooksService) All(ctx context.Context, teamID uuid.UUID, env TeamEnvironment, params ListWebhooksParams, opts ...CallOption) iter.Seq2[*Webhook, error] {
-	id := func(w *Webhook) uuid.UUID { return uuid.NewSHA1(uuid.Nil, []byte(w.ID)) }
+	id := func(w *Webhook) uuid.UUID { return contentID([]byte(w.ID)) }
 	return cursorPages(ctx, opts, opListWebhooks, params.NextCursor, id, func(ctx context.Context, cursor string, opts []CallOption) (cursorPage, error) {
 		params := params
 		params.NextCursor = cursor

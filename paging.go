@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -253,11 +254,18 @@ func pageIDs[P any](items reflect.Value, id func(P) uuid.UUID) []uuid.UUID {
 		item := items.Index(i).Addr().Interface()
 		ids[i] = id(item.(P))
 		if received, ok := item.(interface{ RawJSON() json.RawMessage }); ok && ids[i] == uuid.Nil {
-			ids[i] = uuid.NewSHA1(uuid.Nil, received.RawJSON())
+			ids[i] = contentID(received.RawJSON())
 		}
 	}
 	slices.SortFunc(ids, func(a, b uuid.UUID) int { return bytes.Compare(a[:], b[:]) })
 	return ids
+}
+
+// contentID returns an ID that two texts share only if they are equal. SHA-1, which uuid.NewSHA1
+// uses, panics in FIPS 140-only mode.
+func contentID(content []byte) uuid.UUID {
+	sum := sha256.Sum256(content)
+	return uuid.UUID(sum[:16])
 }
 
 // equalPages reports whether two pages have the same elements, of which there is at least one.

@@ -16,8 +16,8 @@ func TestReadAll(t *testing.T) {
 	for _, size := range []int{0, 1, 4095, 4096, 4097, 16384, 16385, 300_000, 1<<20 - 1, 1 << 20, 1<<20 + 1, 5 << 20} {
 		body := strings.Repeat("0123456789abcde\n", size/16+1)[:size]
 		for _, limit := range []int{10, size - 1, size, size + 1, 8 << 20} {
-			for _, length := range []int{-1, 0, size / 2, size, 2*size + 1, 1 << 40} {
-				resp := &http.Response{Body: io.NopCloser(strings.NewReader(body)), ContentLength: int64(length)}
+			for _, length := range []int64{-1, 0, int64(size / 2), int64(size), int64(2*size + 1), 1 << 40} {
+				resp := &http.Response{Body: io.NopCloser(strings.NewReader(body)), ContentLength: length}
 				got, read, err := readAll(resp, int64(limit))
 				switch {
 				case size > limit && (!errors.Is(err, ErrTooLarge) || got != nil || read != nil):
