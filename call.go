@@ -33,11 +33,11 @@ type core struct {
 	observers []func(context.Context, Attempt)
 
 	callObservers []CallObserver
-	observed      func(*core, context.Context, request, []CallOption) error // set with callObservers
-	host          string                                                    // host and port of base
-	header        http.Header                                               // of every request
-	operations    []string                                                  // that have methods
-	debug         []func(*core, request, *transport.Request)                // see WithDebug
+	observed      func(*core, context.Context, request, []CallOption) error   // set with callObservers
+	host          string                                                      // host and port of base
+	header        http.Header                                                 // of every request
+	operations    []string                                                    // that have methods
+	debug         []func(context.Context, *core, request, *transport.Request) // see WithDebug
 }
 
 // request is one call before it is encoded. What an operation does differently is a field here.
@@ -172,7 +172,7 @@ func (c *core) attempt(ctx context.Context, r request, o *observation, opts []Ca
 	}
 	auth := c.authorize(q)
 	for _, debug := range c.debug {
-		debug(c, r, q)
+		debug(ctx, c, r, q)
 	}
 	result := c.http.Do(ctx, q)
 	if cfg.response != nil {
