@@ -3,6 +3,7 @@ package labhealth
 import (
 	"cmp"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 )
@@ -251,10 +252,14 @@ func (e *APIError) why() string {
 	return joinParts(parts)
 }
 
+// lookUps are operations that change nothing although their method is POST. Errors do not warn of
+// repeating them. For the transport they are writes, because that is certain only for a GET.
+var lookUps = []string{opAtHomeAvailability, opWalkInAvailability, opListMarkersOfOrderSet, opResolveTeam}
+
 // nextStep returns what to do after a write of this outcome, before it is repeated.
 func nextStep(outcome Outcome, op string) string {
 	switch {
-	case !isWrite(op):
+	case !isWrite(op), slices.Contains(lookUps, op):
 		return ""
 	case outcome == OutcomeUnknown:
 		return lookFirst

@@ -448,6 +448,18 @@ func TestParseEnvironment(t *testing.T) {
 		{"us_prod", labhealth.ProductionUS, "production", "us"},
 		{"PRODUCTION_EU", labhealth.ProductionEU, "production", "eu"},
 		{"eu-production", labhealth.ProductionEU, "production", "eu"},
+		{"productionus", labhealth.ProductionUS, "production", "us"},
+		{"usproduction", labhealth.ProductionUS, "production", "us"},
+		{"produs", labhealth.ProductionUS, "production", "us"},
+		{"usprod", labhealth.ProductionUS, "production", "us"},
+		{"productioneu", labhealth.ProductionEU, "production", "eu"},
+		{"euproduction", labhealth.ProductionEU, "production", "eu"},
+		{"prodeu", labhealth.ProductionEU, "production", "eu"},
+		{"euprod", labhealth.ProductionEU, "production", "eu"},
+		{"sandboxus", labhealth.SandboxUS, "sandbox", "us"},
+		{"ussandbox", labhealth.SandboxUS, "sandbox", "us"},
+		{"sandboxeu", labhealth.SandboxEU, "sandbox", "eu"},
+		{"eusandbox", labhealth.SandboxEU, "sandbox", "eu"},
 	} {
 		env, err := labhealth.ParseEnvironment(test.text)
 		if env != test.want || err != nil {
@@ -460,7 +472,8 @@ func TestParseEnvironment(t *testing.T) {
 			t.Errorf("%q is not parsed: %v", env, err)
 		}
 	}
-	for _, text := range []string{"", " ", "sandbox", "us", "production", "sandbox_us_east", "sandbox_us sandbox_us", "sk_us_hunter2", "sandbox_ca", "sandbox\nus"} {
+	for _, text := range []string{"", " ", "sandbox", "us", "production", "sandbox_us_east", "sandbox_us sandbox_us", "sk_us_hunter2", "sandbox_ca", "sandbox\nus",
+		"produ", "prod", "eu", "sandus", "ussand", "eupro", "prodeuus", "euprodeu", "uspr0d"} {
 		env, err := labhealth.ParseEnvironment(text)
 		if env != "" || errorText(err) != badEnvironment {
 			t.Errorf("%q: %q, %v", text, env, err)
