@@ -194,7 +194,7 @@ func (d *debugger) proves(h http.Header) bool {
 }
 
 // secretHeaders are the request headers whose values are keys.
-var secretHeaders = []string{"Authorization", "Cookie", "Proxy-Authorization", "X-Idempotency-Key", "X-Management-Key", "X-Service-Api-Key"}
+var secretHeaders = []string{"Authorization", "Cookie", "Proxy-Authorization", "X-Idempotency-Key", "X-Management-Key", "X-Service-Api-Key", orgKeyHeader}
 
 // holdsSecret reports whether text holds the key of a request, even if it is escaped for JSON or a
 // URL.

@@ -91,7 +91,7 @@ type ManagementClient struct {
 //
 // Every request carries key, a management key, in the X-Management-Key header; the key is sent to
 // the service only. With [WithCredentials], key must be empty. The service also accepts the
-// deprecated header X-Service-Org-Key, which the client never sends. There are two kinds of keys:
+// deprecated header X-Service-Org-Key: see [WithServiceOrgKey]. There are two kinds of keys:
 //
 //   - An Org Management Key has full control of the organisation, including creating and deleting
 //     teams.

@@ -178,3 +178,37 @@ func TestReadAllOverstated(t *testing.T) {
 		read.release()
 	}
 }
+
+// scribbler is a body whose Read writes to all of its buffer and reports a part.
+type scribbler struct{ reports int }
+
+func (s *scribbler) Read(p []byte) (int, error) {
+	for i := range p {
+		p[i] = 's'
+	}
+	if s.reports == 0 {
+		return 0, io.EOF
+	}
+	n := min(s.reports, len(p))
+	s.reports -= n
+	return n, nil
+}
+
+// Nothing of a body stays in a buffer that is released, wherever it was written.
+func TestBuffersAreErased(t *testing.T) {
+	defer func(before bool) { Poison = before }(Poison)
+	Poison = false
+	for _, reports := range []int{0, 1, 1000, 4096, 5000, 20_000, 300_000} {
+		for _, length := range []int64{-1, 0, int64(reports)} {
+			_, read, err := readAll(&http.Response{Body: io.NopCloser(&scribbler{reports}), ContentLength: length}, 1<<20)
+			if err != nil {
+				t.Fatal(err)
+			}
+			data := read.data
+			read.release()
+			if left := bytes.Count(data, []byte("s")); left > 0 {
+				t.Errorf("%d bytes, length %d: %d bytes are left", reports, length, left)
+			}
+		}
+	}
+}
