@@ -92,15 +92,14 @@ func (m *ResultsMetadata) interpretedAs(values ...Interpretation) bool {
 }
 
 // ResultsMetadata is the header of a lab report. Its strings are as the lab wrote them: dates may
-// have the day first. An age that is a number is left empty and reported by [RawObject.Malformed].
-// Source: public API reference only.
+// have the day first. An age that is a number is its digits. Source: public API reference only.
 type ResultsMetadata struct {
 	Redacted
 
-	Age            string `json:"age"`             // age of the patient in years
-	DOB            string `json:"dob"`             // date of birth, in any format
-	Patient        string `json:"patient"`         // name of the patient
-	SpecimenNumber string `json:"specimen_number"` // the lab's ID of the sample
+	Age            string `json:"age" jsonread:"digits"` // age of the patient in years
+	DOB            string `json:"dob"`                   // date of birth, in any format
+	Patient        string `json:"patient"`               // name of the patient
+	SpecimenNumber string `json:"specimen_number"`       // the lab's ID of the sample
 	// DateReported is when the lab reported the results.
 	//
 	// Deprecated: no replacement is named. Source: public API reference only.
