@@ -33,11 +33,11 @@ type core struct {
 	observers []func(context.Context, Attempt)
 
 	callObservers []CallObserver
-	observed      func(*core, context.Context, request, []CallOption) error // set with callObservers
-	host          string                                                    // host and port of base
-	header        http.Header                                               // of every request
-	operations    []string                                                  // that have methods
-	debug         []func(*core, request, *transport.Request)                // see WithDebug
+	observed      func(*core, context.Context, request, []CallOption) error   // set with callObservers
+	host          string                                                      // host and port of base
+	header        http.Header                                                 // of every request
+	operations    []string                                                    // that have methods
+	debug         []func(context.Context, *core, request, *transport.Request) // see WithDebug
 }
 
 // request is one call before it is encoded. What an operation does differently is a field here.
@@ -172,7 +172,7 @@ func (c *core) attempt(ctx context.Context, r request, o *observation, opts []Ca
 	}
 	auth := c.authorize(q)
 	for _, debug := range c.debug {
-		debug(c, r, q)
+		debug(ctx, c, r, q)
 	}
 	result := c.http.Do(ctx, q)
 	if cfg.response != nil {
@@ -344,14 +344,14 @@ var (
 	errReported = &unreadable{reason: "it reports an error"}
 )
 
-// readJSON decodes the body of a response with unmarshal. It rejects HTML. Other content types are
-// ignored, because some deployments send wrong ones.
+// readJSON decodes the body of a response with unmarshal. It rejects HTML. What looks like JSON is
+// read whatever its content type, because some deployments send wrong ones.
 func readJSON(resp *transport.Response, unmarshal func([]byte) error) error {
-	document := bytes.TrimLeft(resp.Body, " \t\r\n")
+	document := jsonread.TrimStart(resp.Body)
 	switch {
 	case len(document) == 0:
 		return errEmpty
-	case document[0] == '<', strings.HasPrefix(strings.ToLower(resp.Header.Get("Content-Type")), "text/html"):
+	case isHTML(document, resp.Header):
 		return errHTML
 	}
 	err := unmarshal(document)
@@ -364,10 +364,22 @@ func readJSON(resp *transport.Response, unmarshal func([]byte) error) error {
 	return err
 }
 
+// isHTML reports whether a body is HTML, or another document with tags: it looks like one, or its
+// header says so and it does not look like JSON.
+func isHTML(document []byte, h http.Header) bool {
+	return bytes.HasPrefix(document, []byte("<")) ||
+		strings.HasPrefix(strings.ToLower(h.Get("Content-Type")), "text/html") && !startsJSON(document)
+}
+
+// startsJSON reports whether a body starts as a JSON object, list or string does.
+func startsJSON(document []byte) bool {
+	return len(document) > 0 && strings.IndexByte(`{["`, document[0]) >= 0
+}
+
 // readNothing accepts an empty response, or JSON, which it ignores. Anything else may be the
 // response of a proxy.
 func readNothing(resp *transport.Response) error {
-	if len(bytes.TrimSpace(resp.Body)) == 0 {
+	if len(jsonread.TrimStart(resp.Body)) == 0 {
 		return nil
 	}
 	return readJSON(resp, jsonread.Valid)
@@ -485,7 +497,7 @@ func reportsError(body []byte) bool {
 	var e struct {
 		State string `json:"state"`
 	}
-	return jsonread.Unmarshal(body, &e) == nil && e.State == "error"
+	return jsonread.Unmarshal(jsonread.TrimStart(body), &e) == nil && e.State == "error"
 }
 
 // newAPIError returns the error of a response that is not 2xx, or that reports an error.

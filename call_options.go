@@ -38,12 +38,12 @@ type Response struct {
 }
 
 // WithHeader adds a header to the request. It replaces the values of [WithDefaultHeader] and of a
-// [CallObserver]. Headers that carry keys, and those that the client or net/http sets, cause a
-// validation error, except for Accept.
+// [CallObserver]. Headers that carry keys, ask for a part of the response, or are set by the client
+// or net/http, cause a validation error, except for Accept. So do their names with underscores.
 func WithHeader(name, value string) CallOption {
 	name = textproto.CanonicalMIMEHeaderKey(name)
 	return func(c *callConfig) error {
-		if reservedHeaders[name] {
+		if isReserved(name) {
 			return invalid("is set by the client", "header", name)
 		}
 		if !isHeader(name, value) {
@@ -58,11 +58,20 @@ var reservedHeaders = map[string]bool{
 	"X-Service-Api-Key": true, "X-Management-Key": true, "X-Service-Org-Key": true, "Authorization": true,
 	"Proxy-Authorization": true, "Host": true, "Connection": true, "Content-Length": true, "Content-Type": true,
 	"Transfer-Encoding": true, "Accept-Encoding": true, "Expect": true, "Te": true, "Trailer": true, "Upgrade": true,
-	"X-Idempotency-Key": true, "Idempotency-Key": true, "User-Agent": true,
+	"X-Idempotency-Key": true, "Idempotency-Key": true, "User-Agent": true, "Keep-Alive": true, "Proxy-Connection": true,
+	"Http2-Settings": true, "Content-Encoding": true, "Content-Range": true, "Range": true, "If-Range": true,
+	// A GET that some server takes for another method would be repeated.
+	"X-Http-Method-Override": true, "X-Http-Method": true, "X-Method-Override": true,
+}
+
+// isReserved reports whether the client or net/http sets a header. Servers and gateways that pass
+// headers on as variables read an underscore as a hyphen.
+func isReserved(name string) bool {
+	return reservedHeaders[textproto.CanonicalMIMEHeaderKey(strings.ReplaceAll(name, "_", "-"))]
 }
 
 // isDefaultHeader reports whether a client or an observer may set a header for all operations.
-func isDefaultHeader(name string) bool { return !reservedHeaders[name] && name != "Accept" }
+func isDefaultHeader(name string) bool { return !isReserved(name) && name != "Accept" }
 
 // isHeader reports whether name is a token of RFC 9110 and value has no control characters.
 func isHeader(name, value string) bool {

@@ -65,6 +65,7 @@ func NewClient(apiKey string, opts ...Option) (*Client, error) {
 const (
 	teamKeyHeader       = "x-service-api-key"
 	managementKeyHeader = "X-Management-Key"
+	orgKeyHeader        = "X-Service-Org-Key" // deprecated
 )
 
 // newCore returns the core of a client that sends its key in the given header.
@@ -92,7 +93,12 @@ func newCore(header, key string, operations []string, opts []Option) (*core, err
 		return nil, &setupError{err}
 	}
 	c := &cfg.core
+	if cfg.orgKey && header == managementKeyHeader {
+		header, cfg.orgKey = orgKeyHeader, false
+	}
 	switch {
+	case cfg.orgKey:
+		return nil, &setupError{errors.New("WithServiceOrgKey is for management.NewClient")}
 	case cfg.source != nil && key != "":
 		return nil, &setupError{errors.New("the API key must be empty with WithCredentials")}
 	case cfg.source != nil:

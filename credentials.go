@@ -40,8 +40,10 @@ type Credentials struct {
 // source is called by one goroutine at a time. Its context ends after 30 seconds, and is not that
 // of a call, whose cancellation does not affect other calls. After an error it is not asked again
 // for 250 ms, a time that doubles up to 10 s while the failure lasts; until then calls fail with
-// the same error. The same applies if the service rejects credentials that never worked for the
-// third time in a row, which are then kept. source must not use the client itself.
+// the same error. The same applies if it returns credentials that expire in less than a second, and
+// if the service rejects credentials that never worked for the third time in a row, which are then
+// kept. If source ignores its context, it is asked again while earlier calls of it still run, of
+// which there may be ten. source must not use the client itself.
 func WithCredentials(source func(context.Context) (Credentials, error)) Option {
 	return func(c *config) error {
 		if source == nil {
@@ -67,6 +69,8 @@ const (
 	maxRenewEarly  = time.Minute     // before the end of the lifetime
 	maxUnusedEarly = 5 * time.Second // time for a request to reach the service
 	maxRejections  = 2               // in a row, until the source is no longer asked at once
+	minLifetime    = time.Second     // also bounds how often a source is asked
+	maxAbandoned   = 10              // calls of a source that have not returned in time
 )
 
 // isSecret reports whether s can be sent in a header as a key or a token.
@@ -125,8 +129,9 @@ func isDue(t, now time.Time) bool { return !t.IsZero() && !now.Before(t) }
 
 // renewal is one call of a source.
 type renewal struct {
-	ctx  context.Context // ends when callers stop waiting for it
-	done chan struct{}   // closed when the results are set
+	start time.Time
+	ctx   context.Context // ends when callers stop waiting for it
+	done  chan struct{}   // closed when the results are set
 
 	credential *credential
 	err        error
@@ -140,6 +145,7 @@ type credentialCache struct {
 	mu         sync.Mutex
 	current    *credential // nil if there is none
 	renewal    *renewal    // nil if the source is not being asked
+	abandoned  int         // renewals that ignore the end of their context
 	err        error       // of the latest renewal
 	retryAt    time.Time   // after an error
 	failures   int         // of the source, in a row
@@ -161,10 +167,14 @@ func (c *credentialCache) get(ctx context.Context) (*credential, error) {
 		select {
 		case <-r.done:
 		default:
-			return nil, newCredentialsError("the source of credentials did not return in time", r.ctx.Err())
+			return nil, errHangs(r)
 		}
 	}
 	return r.credential, r.err
+}
+
+func errHangs(r *renewal) error {
+	return newCredentialsError("the source of credentials did not return in time", r.ctx.Err())
 }
 
 // lookUp returns a valid credential, a renewal to wait for, or the error of the latest renewal.
@@ -175,8 +185,11 @@ func (c *credentialCache) lookUp(now time.Time) (*credential, *renewal, error) {
 	if isValid && !isDue(c.current.renewAt, now) {
 		return c.current, nil, nil
 	}
-	mayAsk := !now.Before(c.retryAt)
-	if c.renewal == nil && mayAsk {
+	if r := c.renewal; r != nil && r.ctx.Err() != nil {
+		c.abandoned++
+		c.failed(errHangs(r), r.start.Add(sourceTimeout))
+	}
+	if c.renewal == nil && !now.Before(c.retryAt) && c.abandoned < maxAbandoned {
 		c.renew()
 	}
 	switch {
@@ -191,7 +204,7 @@ func (c *credentialCache) lookUp(now time.Time) (*credential, *renewal, error) {
 // renew asks the source in its own goroutine. The caller holds the lock.
 func (c *credentialCache) renew() {
 	ctx, cancel := context.WithTimeout(context.Background(), sourceTimeout)
-	r := &renewal{ctx: ctx, done: make(chan struct{})}
+	r := &renewal{start: time.Now(), ctx: ctx, done: make(chan struct{})}
 	c.renewal = r
 	go func() {
 		defer cancel()
@@ -228,7 +241,9 @@ func (c *credentialCache) newCredential(v Credentials, now time.Time) (*credenti
 	case v.Token != "" && c.keyHeader != teamKeyHeader:
 		reason = "the source of credentials returned a token: the management API accepts keys only"
 	case !v.Expires.IsZero() && lifetime <= 0:
-		reason = "the source of credentials returned expired credentials"
+		reason = "the source of credentials returned expired credentials" + checkClock
+	case !v.Expires.IsZero() && lifetime < minLifetime:
+		reason = "the source of credentials returned credentials that expire in less than a second" + checkClock
 	default:
 		name, value := c.keyHeader, string(v.Key)
 		if v.Token != "" {
@@ -244,21 +259,34 @@ func (c *credentialCache) newCredential(v Credentials, now time.Time) (*credenti
 	return nil, newCredentialsError(reason, nil)
 }
 
-// finish ends a renewal and stores its result.
+const checkClock = ": check the clock of this system"
+
+// finish ends a renewal and stores its result. One that was abandoned replaces no valid credential.
 func (c *credentialCache) finish(r *renewal) {
 	if r.credential == nil && r.err == nil {
 		r.err = newCredentialsError("the source of credentials did not return", nil)
 	}
 	c.mu.Lock()
-	c.renewal, c.err, c.retryAt = nil, r.err, time.Time{}
-	if r.err != nil {
-		c.failures++
-		c.retryAt = time.Now().Add(sourceWait(c.failures))
-	} else {
-		c.failures, c.current = 0, r.credential
+	now, isCurrent := time.Now(), c.renewal == r
+	if !isCurrent {
+		c.abandoned--
+	}
+	switch {
+	case isCurrent && r.err != nil:
+		c.failed(r.err, now)
+	case isCurrent:
+		c.renewal, c.err, c.retryAt, c.failures, c.current = nil, nil, time.Time{}, 0, r.credential
+	case r.err == nil && (c.current == nil || isDue(c.current.until, now)):
+		c.current = r.credential
 	}
 	c.mu.Unlock()
 	close(r.done)
+}
+
+// failed ends the current renewal with an error. The caller holds the lock.
+func (c *credentialCache) failed(err error, at time.Time) {
+	c.failures++
+	c.renewal, c.err, c.retryAt = nil, err, at.Add(sourceWait(c.failures))
 }
 
 // sourceWait returns how long a source is not asked after n failures.

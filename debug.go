@@ -17,6 +17,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 	"unicode/utf8"
 
@@ -50,9 +51,10 @@ const (
 // carries the token, which the client does not send. Any other attempt, and one whose bodies hold
 // the key, is written redacted.
 //
-// Each attempt is one call of w.Write, in the goroutine of the call, and before the next attempt.
-// The calls of one option follow one another. Errors of w are ignored. The text is for people: its
-// form may change.
+// Each attempt is one call of w.Write, which the call waits for before the next attempt. The calls
+// of one option follow one another. Errors of w are ignored. If w blocks, a call waits for it until
+// its context ends, and at most 10 seconds; as long as w is blocked, other attempts are not
+// written, and then counted. The text is for people: its form may change.
 func WithDebug(w io.Writer, tokens ...string) Option {
 	return func(c *config) error {
 		if w == nil {
@@ -61,7 +63,7 @@ func WithDebug(w io.Writer, tokens ...string) Option {
 		if slices.ContainsFunc(tokens, func(token string) bool { return len(token) < minProof }) {
 			return errors.New("WithDebug needs the DebugToken of a labhealthtest.Server, or no token")
 		}
-		d := &debugger{w: w, tokens: slices.Clone(tokens)}
+		d := &debugger{w: w, tokens: slices.Clone(tokens), turn: make(chan struct{}, 1)}
 		c.core.debug = append(c.core.debug, d.attach)
 		return nil
 	}
@@ -70,13 +72,79 @@ func WithDebug(w io.Writer, tokens ...string) Option {
 // debugger writes the attempts of a client.
 type debugger struct {
 	tokens []string
+	w      io.Writer
 
-	mu sync.Mutex
-	w  io.Writer
+	turn    chan struct{} // holds an element during a write
+	writes  atomic.Int64  // how many are over
+	blocked atomic.Int64  // writes at the start of the last one that its call no longer waits for, plus 1
+	missing atomic.Int64  // attempts that were not written
 }
 
-// attach makes d write the attempts of q.
-func (d *debugger) attach(c *core, r request, q *transport.Request) {
+const (
+	maxWriterWait  = 10 * time.Second
+	endedWriteWait = 50 * time.Millisecond // if the context of the call has ended
+)
+
+// write passes text to the writer and waits for it, but not beyond the end of the context: a writer
+// may block, such as a pipe that nobody reads.
+func (d *debugger) write(ctx context.Context, text string) {
+	limit, ended := maxWriterWait, ctx.Done()
+	if ctx.Err() != nil {
+		limit, ended = endedWriteWait, nil
+	}
+	timer := time.NewTimer(limit)
+	defer timer.Stop()
+	if !d.take(ended, timer.C) {
+		d.missing.Add(1)
+		return
+	}
+	number, panicked := d.writes.Load()+1, make(chan any, 1)
+	go func() {
+		defer func() {
+			v := recover()
+			d.writes.Add(1)
+			<-d.turn
+			panicked <- v
+		}()
+		if n := d.missing.Swap(0); n > 0 {
+			text = fmt.Sprintf("(%d attempts are missing here: the writer was blocked)\n\n", n) + text
+		}
+		_, _ = io.WriteString(d.w, text)
+	}()
+	select {
+	case v := <-panicked:
+		if v != nil {
+			panic(v) // in the goroutine of the call
+		}
+	case <-ended:
+		d.blocked.Store(number)
+	case <-timer.C:
+		d.blocked.Store(number)
+	}
+}
+
+// take waits for the turn to write. It reports whether there is one before the wait ends, and
+// before the writer blocks.
+func (d *debugger) take(ended <-chan struct{}, limit <-chan time.Time) bool {
+	select {
+	case d.turn <- struct{}{}:
+		return true
+	default:
+	}
+	if d.blocked.Load() == d.writes.Load()+1 {
+		return false
+	}
+	select {
+	case d.turn <- struct{}{}:
+		return true
+	case <-ended:
+	case <-limit:
+	}
+	return false
+}
+
+// attach makes d write the attempts of q, a request of a call with the context ctx.
+func (d *debugger) attach(ctx context.Context, c *core, r request, q *transport.Request) {
 	streamed := int64(-1)
 	if stream := q.Stream; stream != nil {
 		q.Stream = func(body io.Reader) ([]byte, error) {
@@ -107,9 +175,7 @@ func (d *debugger) attach(c *core, r request, q *transport.Request) {
 		if !text.full {
 			out = text.String()
 		}
-		d.mu.Lock()
-		_, _ = io.WriteString(d.w, out)
-		d.mu.Unlock()
+		d.write(ctx, out)
 		if observe != nil {
 			observe(a)
 		}
@@ -128,7 +194,7 @@ func (d *debugger) proves(h http.Header) bool {
 }
 
 // secretHeaders are the request headers whose values are keys.
-var secretHeaders = []string{"Authorization", "Cookie", "Proxy-Authorization", "X-Idempotency-Key", "X-Management-Key", "X-Service-Api-Key"}
+var secretHeaders = []string{"Authorization", "Cookie", "Proxy-Authorization", "X-Idempotency-Key", "X-Management-Key", "X-Service-Api-Key", orgKeyHeader}
 
 // holdsSecret reports whether text holds the key of a request, even if it is escaped for JSON or a
 // URL.
@@ -330,7 +396,7 @@ func mediaType(s string) string {
 // body writes a body. streamed is its size if it was not held in memory, and negative otherwise.
 func (t *debugText) body(h http.Header, body []byte, streamed int64) {
 	kind := cmp.Or(mediaType(h.Get("Content-Type")), "another media type")
-	document := bytes.TrimSpace(body)
+	document := bytes.TrimSpace(jsonread.TrimStart(body))
 	switch {
 	case streamed >= 0 && len(body) == 0:
 		fmt.Fprintf(&t.b, "\n    <%s of %s, streamed>\n", size(int(streamed)), kind)

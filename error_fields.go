@@ -16,7 +16,7 @@ func (e *APIError) Fields() []FieldError {
 	var body struct {
 		Detail []json.RawMessage `json:"detail"`
 	}
-	if jsonread.Unmarshal(e.body(), &body) != nil {
+	if jsonread.Unmarshal(e.document(), &body) != nil {
 		return nil
 	}
 	var fields []FieldError

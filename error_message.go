@@ -3,10 +3,16 @@ package labhealth
 import (
 	"bytes"
 	"encoding/json"
+	"net/http"
+	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
+	"github.com/google/uuid"
+
 	"github.com/labhealth/labhealth-go/internal/jsonread"
+	"github.com/labhealth/labhealth-go/internal/transport"
 )
 
 // maxMessage is the length of a message in bytes, without the ellipsis of one that is cut.
@@ -20,11 +26,11 @@ const maxMessage = 1000
 //
 // It may quote the patient: show it to someone who may know, but do not log it.
 func (e *APIError) Message() string {
-	body := bytes.TrimSpace(e.body())
+	body := bytes.TrimSpace(e.document())
 	switch {
 	case len(body) == 0 || e.isHTML():
 		return ""
-	case body[0] != '{' && body[0] != '[' && body[0] != '"':
+	case !startsJSON(body):
 		return printable(plainText(body))
 	}
 	return printable(messageText(body, 3))
@@ -110,13 +116,9 @@ func printable(text string) string {
 	return text
 }
 
-// isHTML reports whether the body is HTML, or another document with tags. The service sends none.
+// isHTML reports whether the body is HTML. The service sends none.
 func (e *APIError) isHTML() bool {
-	if e == nil || e.received == nil {
-		return false
-	}
-	return bytes.HasPrefix(bytes.TrimSpace(e.received.body), []byte("<")) ||
-		strings.HasPrefix(strings.ToLower(e.received.header.Get("Content-Type")), "text/html")
+	return e != nil && e.received != nil && isHTML(e.document(), e.received.header)
 }
 
 // errorType returns the field "error_type" of the detail or of the body, "" if there is none.
@@ -127,7 +129,7 @@ func (e *APIError) errorType() string {
 		} `json:"detail"`
 		ErrorType string `json:"error_type"`
 	}
-	if jsonread.Unmarshal(e.body(), &body) != nil {
+	if jsonread.Unmarshal(e.document(), &body) != nil {
 		return ""
 	}
 	if body.Detail.ErrorType != "" {
@@ -137,32 +139,80 @@ func (e *APIError) errorType() string {
 }
 
 // FromService reports whether the body is in one of the forms in which the service reports errors:
-// a JSON object with a "detail" or an "error_type", or one that repeats its status as
-// "status_code", or "success": false, beside its "error". A proxy or gateway on the way responds
-// with HTML, text, nothing, or JSON of another form, such as {"message": "Not Found"}. What it
-// says is not about the resource: its 404 does not mean that an order does not exist.
+// a JSON object with a "detail" that has a text, fields or elements, or with an "error_type"; one
+// with an "error", a "message" and its status as "status_code"; one with "state": "error"; or one
+// with "success": false and "failed_sources" or a "user_id"; or a 400 or 409 with the ID of the
+// user or team that exists already. If the body is larger than 64 KiB, its
+// start counts. A proxy or gateway on the way responds with HTML, text, nothing, or JSON of another
+// form, such as {"message": "Not Found"} or the problem of RFC 9457. What it says is not about the
+// resource: its 404 does not mean that an order does not exist.
 func (e *APIError) FromService() bool {
-	var body struct {
-		Detail     json.RawMessage `json:"detail"`
-		ErrorType  string          `json:"error_type"`
-		Error      string          `json:"error"`
-		StatusCode int64           `json:"status_code"`
-		Success    *bool           `json:"success"`
-		// Of a problem of RFC 9457, which has a detail too.
-		Title  json.RawMessage `json:"title"`
-		Status json.RawMessage `json:"status"`
-	}
-	received := bytes.TrimSpace(e.body())
-	if !bytes.HasPrefix(received, []byte("{")) || jsonread.Unmarshal(received, &body) != nil {
-		return false
-	}
+	var body serviceError
+	received := e.document()
 	switch {
-	case body.ErrorType != "":
-		return true
-	case body.Title != nil || body.Status != nil:
+	case !bytes.HasPrefix(received, []byte("{")) || e.isProblem():
 		return false
-	case body.Detail != nil:
-		return string(body.Detail) != "null"
+	case jsonread.Unmarshal(received, &body) != nil:
+		return len(e.received.bytes()) >= transport.MaxErrorBody && startOfServiceError.Match(received)
 	}
-	return body.Error != "" && (body.StatusCode == int64(e.StatusCode) || body.Success != nil && !*body.Success)
+	return body.matches(e.StatusCode) || e.namesConflict()
+}
+
+// namesConflict reports whether the body has the ID of the user or team that exists already.
+func (e *APIError) namesConflict() bool {
+	return (e.StatusCode == http.StatusBadRequest || e.StatusCode == http.StatusConflict) &&
+		slices.ContainsFunc(e.conflicts(), func(c conflict) bool { return c.UserID != uuid.Nil || c.TeamID != uuid.Nil })
+}
+
+// isProblem reports whether the body is labelled as a problem of RFC 9457, which the service does
+// not send.
+func (e *APIError) isProblem() bool {
+	return strings.HasPrefix(strings.ToLower(e.received.header.Get("Content-Type")), "application/problem+")
+}
+
+// startOfServiceError matches the start of a body whose end was not read.
+var startOfServiceError = regexp.MustCompile(`^\{\s*"(detail|error_type)"\s*:\s*["\[{]`)
+
+// serviceError has the fields of the forms in which the service reports errors.
+type serviceError struct {
+	Detail        json.RawMessage `json:"detail"`
+	ErrorType     string          `json:"error_type"`
+	Error         string          `json:"error"`
+	Message       string          `json:"message"`
+	StatusCode    int64           `json:"status_code"`
+	State         string          `json:"state"`
+	Success       *bool           `json:"success"`
+	FailedSources json.RawMessage `json:"failed_sources"`
+	UserID        json.RawMessage `json:"user_id"`
+
+	// Of a problem of RFC 9457, which has a detail too.
+	Type     json.RawMessage `json:"type"`
+	Title    json.RawMessage `json:"title"`
+	Status   json.RawMessage `json:"status"`
+	Instance json.RawMessage `json:"instance"`
+}
+
+// matches reports whether the fields are those of one of the forms.
+func (b *serviceError) matches(statusCode int) bool {
+	switch {
+	case b.Type != nil, b.Title != nil, b.Status != nil, b.Instance != nil:
+		return false
+	case b.ErrorType != "", b.hasDetail(), b.State == "error":
+		return true
+	case b.Error == "":
+		return false
+	case b.Message != "" && b.StatusCode == int64(statusCode):
+		return true
+	}
+	return b.Success != nil && !*b.Success && (b.FailedSources != nil || b.UserID != nil)
+}
+
+// hasDetail reports whether the detail is a text, an object or a list that is not empty.
+func (b *serviceError) hasDetail() bool {
+	if !startsJSON(b.Detail) {
+		return false
+	}
+	text, isText := jsonread.String(b.Detail)
+	inner := b.Detail[1 : len(b.Detail)-1]
+	return isText && strings.TrimSpace(text) != "" || !isText && len(bytes.TrimSpace(inner)) > 0
 }

@@ -106,8 +106,9 @@ type APIError struct {
 	Op         string // the operation, such as "POST /v3/order/import"
 	StatusCode int    // the HTTP status code
 	RequestID  string // the service's ID of the request; empty if it sent none
-	// RetryAfter is the Retry-After of the response. It is 0 if there is none, and negative if that
-	// time has passed.
+	// RetryAfter is the Retry-After of the response. A date is compared with the Date of the
+	// response, or with the clock of this system if it has none. RetryAfter is 0 if there is none,
+	// and negative if that time has passed.
 	RetryAfter time.Duration
 	Attempts   int // number of attempts
 
@@ -145,8 +146,8 @@ func (e *APIError) orReason(reason string) string {
 	return cmp.Or(e, &APIError{reason: reason}).Error()
 }
 
-// body returns the received body.
-func (e *APIError) body() []byte { return orZero(e).received.bytes() }
+// document returns the received body from its first character on.
+func (e *APIError) document() []byte { return jsonread.TrimStart(orZero(e).received.bytes()) }
 
 func (r *received) bytes() []byte {
 	if r == nil {
@@ -231,7 +232,7 @@ func (e *APIError) Is(target error) bool {
 
 // Body returns a copy of the response body, up to 64 KiB of it. It may echo patient data: do not
 // log it.
-func (e *APIError) Body() []byte { return slices.Clone(e.body()) }
+func (e *APIError) Body() []byte { return slices.Clone(orZero(e).received.bytes()) }
 
 // Header returns a copy of the response header.
 func (e *APIError) Header() http.Header {
@@ -248,7 +249,7 @@ func (e *APIError) Detail() json.RawMessage {
 	var body struct {
 		Detail json.RawMessage `json:"detail"`
 	}
-	if jsonread.Unmarshal(e.body(), &body) != nil {
+	if jsonread.Unmarshal(e.document(), &body) != nil {
 		return nil
 	}
 	return body.Detail
@@ -405,7 +406,7 @@ func (e *APIError) conflicts() []conflict {
 	var body struct {
 		Detail conflict `json:"detail"`
 	}
-	if jsonread.Unmarshal(e.received.bytes(), &top) != nil || jsonread.Unmarshal(e.received.bytes(), &body) != nil {
+	if jsonread.Unmarshal(e.document(), &top) != nil || jsonread.Unmarshal(e.document(), &body) != nil {
 		return nil
 	}
 	return []conflict{body.Detail, top}

@@ -4,6 +4,8 @@ import (
 	"context"
 
 	"github.com/google/uuid"
+
+	"github.com/labhealth/labhealth-go/internal/jsonread"
 )
 
 const opListLabAccounts = "GET /v3/lab_test/lab_account"
@@ -76,7 +78,13 @@ type labAccountList struct {
 	RawObject `json:"-"`
 }
 
-func (l *labAccountList) verify() error { return requireList(l.Data) }
+// verify accepts an empty object too: the public API reference makes the list optional.
+func (l *labAccountList) verify() error {
+	for range jsonread.Fields(l.RawJSON()) {
+		return requireList(l.Data)
+	}
+	return nil
+}
 
 // LabAccounts returns the lab accounts that the team may use: GET /v3/lab_test/lab_account. Their
 // IDs are the LabAccountID of orders, order sets and the other methods of the catalog. Source:

@@ -28,6 +28,7 @@ type config struct {
 	source       func(keyHeader string) authorizer // see WithCredentials
 	operations   []string                          // those that WithPath accepts
 	limit        func(*transport.Client)           // see WithRateLimit
+	orgKey       bool                              // see WithServiceOrgKey
 }
 
 // WithHTTPClient sends requests with a copy of h: it uses the transport, the cookie jar and the
@@ -147,8 +148,8 @@ func WithPath(operation, path string) Option {
 		_, documented, _ := strings.Cut(operation, " ")
 		names := pathParameters(documented)
 		// The braces of parameters are not sent.
-		if !isPath(strings.NewReplacer("{", "", "}", "").Replace(path)) || !hasParameters(path, names) {
-			return fmt.Errorf("WithPath: the path of %q must begin with one /, be escaped, have no query and no . or .. segments, and have the parameters %q",
+		if !isPath(strings.NewReplacer("{", "", "}", "").Replace(path)) || hasEscapedSlash(path) || !hasParameters(path, names) {
+			return fmt.Errorf("WithPath: the path of %q must begin with one /, be escaped, have no query, no escaped slash and no . or .. segments, and have the parameters %q",
 				operation, names)
 		}
 		c.core.paths[operation] = path
@@ -157,6 +158,16 @@ func WithPath(operation, path string) Option {
 }
 
 func isManagement(operation string) bool { return strings.Contains(operation, " /v1/org/") }
+
+// WithServiceOrgKey sends the management key in the header X-Service-Org-Key, which the interface
+// specification deprecates, in place of X-Management-Key: for a deployment that accepts only the
+// older header. It is for management.NewClient, and an error for [NewClient].
+func WithServiceOrgKey() Option {
+	return func(c *config) error {
+		c.orgKey = true
+		return nil
+	}
+}
 
 // closest returns the name that has the longest start and end in common with s.
 func closest(s string, names []string) string {

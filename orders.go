@@ -358,8 +358,12 @@ func (s *OrdersService) List(ctx context.Context, params ListOrdersParams, opts 
 // All returns an iterator over the orders, page by page, starting at params.Page. It holds one page
 // at a time, two with [WithPrefetch], and each range over it starts again. Iteration stops at the
 // first error. The iterator returns an error if the service repeats a page or ignores the page
-// number. Orders that are created or change during the iteration can move others between pages, so
-// that one is returned twice or not at all.
+// number.
+//
+// Orders that are created or change during the iteration can move others between pages. When the
+// total becomes smaller, because orders no longer match, the iterator reads again the pages to
+// which others may have moved, and recognizes the last thousand. Otherwise one may be returned
+// twice, or not at all.
 //
 // A page that is shorter than the page size is no error, even if fewer orders are returned than the
 // total that the service reports.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -24,12 +25,18 @@ type page[C comparable] struct {
 	last  bool  // there is no next page
 	err   error // why there is none, after the items
 
+	total   int64                  // elements on all pages; negative if it is not reported
+	earlier func(elements int64) C // the cursor of a page so many elements before; set with a total
+
 	allowEmpty bool // the page may be empty even if it is not the last
 	repeatEnds bool // a page that repeats the previous one ends the list
 }
 
-// maxEmptyPages is the number of consecutive empty pages after which an iterator stops.
-const maxEmptyPages = 100
+const (
+	maxEmptyPages = 100  // consecutive empty pages after which an iterator stops
+	maxRereads    = 100  // consecutive pages without a new element, of a list that becomes shorter
+	minRecent     = 1000 // elements that are recognized if they are read again
+)
 
 // cursorPage is a page that has the cursor of the next one. The cursor of the last page is nil or
 // empty. The items are a slice.
@@ -53,7 +60,7 @@ func cursorPages[P any](ctx context.Context, opts []CallOption, op, start string
 
 func pageWithCursor(current cursorPage) page[string] {
 	items, next := current.elements()
-	p := page[string]{items: items, last: next == nil || *next == "", allowEmpty: true}
+	p := page[string]{items: items, last: next == nil || *next == "", total: -1, allowEmpty: true}
 	for _, field := range current.Malformed() {
 		// It is nil, as at the end of the list. Field next is an older name of it.
 		if field.Path == "next_cursor" || field.Path == "next" && p.last {
@@ -107,13 +114,14 @@ func (c *pageCounter) next(number int, current numberedPage) (p page[int], err e
 	if reported.number != nil && *reported.number != int64(number) {
 		return p, &unreadable{reason: "it is not the requested page"}
 	}
-	p.items, p.next = items, number+1
+	p.items, p.next, p.total = items, number+1, -1
 	n, hasSize := int64(reflect.ValueOf(items).Len()), reported.size != nil && *reported.size > 0
 	if hasSize {
 		c.size = *reported.size
 	}
-	if reported.total != nil && *reported.total > 0 { // a list with elements and a total of 0 does not report it
-		c.total = *reported.total
+	if total := reported.total; total != nil && (*total > 0 || n == 0) { // otherwise it is not reported
+		c.total, p.total = *total, *total
+		p.earlier = func(elements int64) int { return c.back(number, elements) }
 	}
 	p.last = c.isLast(number, n, hasSize)
 	if !hasSize && number == c.start && !p.last {
@@ -122,6 +130,15 @@ func (c *pageCounter) next(number int, current numberedPage) (p page[int], err e
 	}
 	p.repeatEnds = c.unpaged && number == c.start+1
 	return p, nil
+}
+
+// back returns the number of the page that is so many elements before another page, and continues
+// there.
+func (c *pageCounter) back(number int, elements int64) int {
+	pages := min((elements-1)/max(c.size, 1)+1, int64(number-c.start))
+	number -= int(pages)
+	c.seen, c.reached = int64(number-c.start)*c.size, false
+	return number
 }
 
 // isLast reports whether a page of n elements is the last one.
@@ -161,6 +178,13 @@ func yieldPages[P any, C comparable](reader *pageReader[C], start C, id func(P) 
 		if err != nil {
 			return err
 		}
+		if earlier, shorter := h.goBack(p, cursor); shorter {
+			if h.rereads++; h.rereads == maxRereads {
+				return &unreadable{reason: "its total becomes smaller with every request"}
+			}
+			cursor = earlier
+			continue
+		}
 		items := reflect.ValueOf(p.items)
 		ids := pageIDs(items, id)
 		if p.repeatEnds && equalPages(ids, h.previous) {
@@ -169,11 +193,15 @@ func yieldPages[P any, C comparable](reader *pageReader[C], start C, id func(P) 
 		if err := checkPage(&h, p, cursor, ids); err != nil {
 			return err
 		}
-		isLast := p.last || p.err != nil
+		isLast, isNew := p.last || p.err != nil, false
 		if !isLast && reader.prefetches {
 			reader.request(p.next)
 		}
 		for i := range items.Len() {
+			if h.rereads > 0 && slices.Contains(h.recent, elementID(items.Index(i), id)) {
+				continue
+			}
+			isNew = true
 			item := reflect.New(items.Type().Elem()) // a copy, so that keeping it does not keep the page
 			item.Elem().Set(items.Index(i))
 			if !yield(item.Interface().(P), nil) {
@@ -184,7 +212,7 @@ func yieldPages[P any, C comparable](reader *pageReader[C], start C, id func(P) 
 			return p.err
 		}
 		cursor = p.next
-		h.add(cursor, ids)
+		h.add(cursor, ids, isNew)
 	}
 }
 
@@ -195,7 +223,7 @@ func checkPage[C comparable](h *history[C], p page[C], cursor C, ids []uuid.UUID
 	switch {
 	case ids == nil:
 		return errNoList
-	case equalPages(ids, h.previous), equalPages(ids, h.markIDs):
+	case h.rereads == 0 && (equalPages(ids, h.previous) || equalPages(ids, h.markIDs)):
 		reason = "it repeats an earlier page"
 	case p.last:
 	case len(ids) == 0 && !p.allowEmpty:
@@ -229,13 +257,36 @@ type history[C comparable] struct {
 	markIDs []uuid.UUID // the IDs of the page before the mark
 	steps   int         // pages since the mark
 	turn    int         // the number of steps after which the mark moves
+
+	total   *int64      // as the latest page reports it; nil before the first
+	recent  []uuid.UUID // the IDs of the latest elements
+	rereads int         // pages that were read again since the latest new element
 }
 
-// add records a page that leads to next.
-func (h *history[C]) add(next C, ids []uuid.UUID) {
+// goBack reports whether the list has become shorter since the page before p, the page at cursor,
+// so that elements may have moved to pages before it. It returns where they are.
+func (h *history[C]) goBack(p page[C], cursor C) (earlier C, shorter bool) {
+	before := h.total
+	h.total = &p.total
+	if before == nil || p.total < 0 || p.total >= *before {
+		return cursor, false
+	}
+	if earlier = p.earlier(*before - p.total); earlier == cursor {
+		return cursor, false
+	}
+	h.mark, h.markIDs, h.steps, h.turn = earlier, nil, 0, 1 // pages before are not a cycle
+	return earlier, true
+}
+
+// add records a page that leads to next, and whether it had new elements.
+func (h *history[C]) add(next C, ids []uuid.UUID, isNew bool) {
 	if h.empty++; len(ids) > 0 {
 		h.previous, h.empty = ids, 0
 	}
+	if isNew {
+		h.rereads = 0
+	}
+	h.recent = append(slices.Delete(h.recent, 0, max(0, len(h.recent)-minRecent)), ids...)
 	if h.steps++; h.steps == h.turn {
 		h.mark, h.markIDs, h.steps, h.turn = next, h.previous, 0, 2*h.turn
 	}
@@ -250,14 +301,26 @@ func pageIDs[P any](items reflect.Value, id func(P) uuid.UUID) []uuid.UUID {
 	}
 	ids := make([]uuid.UUID, items.Len())
 	for i := range ids {
-		item := items.Index(i).Addr().Interface()
-		ids[i] = id(item.(P))
-		if received, ok := item.(interface{ RawJSON() json.RawMessage }); ok && ids[i] == uuid.Nil {
-			ids[i] = uuid.NewSHA1(uuid.Nil, received.RawJSON())
-		}
+		ids[i] = elementID(items.Index(i), id)
 	}
 	slices.SortFunc(ids, func(a, b uuid.UUID) int { return bytes.Compare(a[:], b[:]) })
 	return ids
+}
+
+func elementID[P any](element reflect.Value, id func(P) uuid.UUID) uuid.UUID {
+	item := element.Addr().Interface()
+	key := id(item.(P))
+	if received, ok := item.(interface{ RawJSON() json.RawMessage }); ok && key == uuid.Nil {
+		return contentID(received.RawJSON())
+	}
+	return key
+}
+
+// contentID returns an ID that two texts share only if they are equal. SHA-1, which uuid.NewSHA1
+// uses, panics in FIPS 140-only mode.
+func contentID(content []byte) uuid.UUID {
+	sum := sha256.Sum256(content)
+	return uuid.UUID(sum[:16])
 }
 
 // equalPages reports whether two pages have the same elements, of which there is at least one.

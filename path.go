@@ -24,10 +24,20 @@ func isPath(path string) bool {
 }
 
 // hasDots reports whether s has dot segments. A proxy that decodes %2F resolves those between
-// slashes too, and some treat a backslash as a slash.
+// slashes too, some treat a backslash as a slash, and some ignore what follows a semicolon.
 func hasDots(s string) bool {
-	return strings.Contains(s, ".") && slices.ContainsFunc(strings.FieldsFunc(s, func(r rune) bool { return r == '/' || r == '\\' }),
-		func(segment string) bool { return segment == "." || segment == ".." })
+	return strings.Contains(s, ".") && slices.ContainsFunc(strings.FieldsFunc(s, isSlash), func(segment string) bool {
+		segment, _, _ = strings.Cut(segment, ";")
+		return segment == "." || segment == ".."
+	})
+}
+
+func isSlash(r rune) bool { return r == '/' || r == '\\' }
+
+// hasEscapedSlash reports whether a valid path has a slash or backslash within a segment.
+func hasEscapedSlash(path string) bool {
+	plain, _ := url.PathUnescape(path)
+	return strings.Count(plain, "/") > strings.Count(path, "/") || strings.Contains(plain, `\`)
 }
 
 // hasControl reports whether s has control characters or is not valid UTF-8.

@@ -15,6 +15,10 @@ import (
 const (
 	maxPDF   = 64 << 20
 	pdfMagic = "%PDF-"
+	pdfEnd   = "%%EOF"
+	// maxPDFTail is how many bytes of the end readers of PDF search for pdfEnd. Some files are filled
+	// up with more bytes, but those are all space or zero.
+	maxPDFTail = 1024
 )
 
 // callPDF sends r, whose response is a PDF, writes the PDF to w and returns the number of bytes
@@ -70,20 +74,28 @@ func copyPDF(out *countingWriter, body io.Reader, limit int64) (rejected []byte,
 	if err != nil {
 		return nil, &unreadable{reason: "it ended too early", cause: err}
 	}
+	if !bytes.Contains(out.tail, []byte(pdfEnd)) {
+		return nil, &unreadable{reason: "it is not a complete PDF: %%EOF is missing at its end", failure: FailureTruncated}
+	}
 	return nil, nil
 }
 
 // countingWriter counts the bytes written and keeps the error of w, to distinguish it from one of
 // the reader.
 type countingWriter struct {
-	w   io.Writer
-	n   int64
-	err error
+	w    io.Writer
+	n    int64
+	tail []byte // the last maxPDFTail bytes written, without space and zeros after them
+	err  error
 }
 
 func (c *countingWriter) Write(p []byte) (int, error) {
 	n, err := c.w.Write(p)
 	c.n += int64(n)
+	end := bytes.TrimRight(p, "\x00 \t\r\n")
+	end = end[max(0, len(end)-maxPDFTail):]
+	kept := c.tail[max(0, len(c.tail)+len(end)-maxPDFTail):]
+	c.tail = append(append(c.tail[:0], kept...), end...)
 	if err == nil && n < len(p) {
 		err = io.ErrShortWrite
 	}

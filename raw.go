@@ -21,6 +21,9 @@ import (
 // page and of the other elements in memory. Its strings are parts of that JSON unless it is larger
 // than 16 KiB: a program that stores a string for long, but not its order, stores the 4 kB of the
 // order too, and avoids that with [strings.Clone].
+//
+// Do not embed a received type, such as [Order], in a struct with other fields: its MarshalJSON and
+// UnmarshalJSON become those of the struct, and ignore the other fields. Make it a field instead.
 type RawObject jsonread.Ref
 
 var _ = jsonread.Embeds(func(r *RawObject) *jsonread.Ref { return (*jsonread.Ref)(r) })

@@ -3,6 +3,7 @@ package labhealth
 import (
 	"cmp"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 )
@@ -231,7 +232,7 @@ func (e *APIError) why() string {
 			parts = append(parts, seeMessage)
 		case parts[0] == "" && e.StatusCode < 500:
 			parts[0] = "no reason given"
-			if len(e.body()) > 0 {
+			if len(e.document()) > 0 {
 				parts[0] = "see APIError.Body"
 			}
 		}
@@ -251,10 +252,14 @@ func (e *APIError) why() string {
 	return joinParts(parts)
 }
 
+// lookUps are operations that change nothing although their method is POST. Errors do not warn of
+// repeating them. For the transport they are writes, because that is certain only for a GET.
+var lookUps = []string{opAtHomeAvailability, opWalkInAvailability, opListMarkersOfOrderSet, "POST /v1/org/{org_id}/resolve_team"}
+
 // nextStep returns what to do after a write of this outcome, before it is repeated.
 func nextStep(outcome Outcome, op string) string {
 	switch {
-	case !isWrite(op):
+	case !isWrite(op), slices.Contains(lookUps, op):
 		return ""
 	case outcome == OutcomeUnknown:
 		return lookFirst

@@ -90,13 +90,12 @@ func (m *ResultsMetadata) interpretedAs(values ...Interpretation) bool {
 }
 
 // ResultsMetadata is the header of a lab report. Its strings are as the lab wrote them: dates may
-// have the day first. An age that is a number is left empty and reported by [RawObject.Malformed].
-// Source: public API reference only.
+// have the day first. An age that is a number is its digits. Source: public API reference only.
 type ResultsMetadata struct {
-	Age            string `json:"age"`             // age of the patient in years
-	DOB            string `json:"dob"`             // date of birth, in any format
-	Patient        string `json:"patient"`         // name of the patient
-	SpecimenNumber string `json:"specimen_number"` // the lab's ID of the sample
+	Age            string `json:"age" jsonread:"digits"` // age of the patient in years
+	DOB            string `json:"dob"`                   // date of birth, in any format
+	Patient        string `json:"patient"`               // name of the patient
+	SpecimenNumber string `json:"specimen_number"`       // the lab's ID of the sample
 	// DateReported is when the lab reported the results.
 	//
 	// Deprecated: no replacement is named. Source: public API reference only.
@@ -163,7 +162,8 @@ type Result struct {
 	// Timestamp is when the result was measured, nil if unknown.
 	Timestamp *time.Time `json:"timestamp,omitzero"`
 	Notes     *string    `json:"notes,omitzero"` // nil if there are none
-	// ReferenceRange is a human-readable description of the normal range, nil if not given.
+	// ReferenceRange is a human-readable description of the normal range, nil if not given. As the
+	// Result of a Result of [ResultTypeRange], [Result.Parse] interprets it.
 	ReferenceRange *string `json:"reference_range,omitzero"`
 	// MinRangeValue is the lower end of the normal range, nil if not given.
 	MinRangeValue *float64 `json:"min_range_value,omitzero"`
@@ -297,8 +297,8 @@ func (CommentResult) isResultValue()  {}
 func (CodedResult) isResultValue()    {}
 func (UnparsedResult) isResultValue() {}
 
-// Parse interprets Result according to its type. A numeric result that is a bound, such as "<0.5",
-// is a [RangeResult].
+// Parse interprets Result according to its type. A numeric result that is a bound, such as "<0.5"
+// or "> OR = 60", is a [RangeResult].
 func (r *Result) Parse() ResultValue {
 	var kind ResultType
 	switch {
@@ -324,31 +324,29 @@ func (r *Result) Parse() ResultValue {
 	return UnparsedResult{Type: kind, Text: r.Result}
 }
 
-const decimal = `[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?`
+const (
+	decimal = `[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?`
+	space   = `[\s\p{Z}]*`
+)
 
 var (
 	decimalPattern  = regexp.MustCompile(`^` + decimal + `$`)
-	boundPattern    = regexp.MustCompile(`^(<=|>=|<|>|≤|≥)\s*(` + decimal + `)$`)
-	intervalPattern = regexp.MustCompile(`^(` + decimal + `)\s*(?:-|–|to)\s*(` + decimal + `)$`)
+	boundPattern    = regexp.MustCompile(`(?i)^([<>≤≥])` + space + `((?:or|/)?` + space + `=)?` + space + `(` + decimal + `)$`)
+	intervalPattern = regexp.MustCompile(`(?i)^(` + decimal + `)` + space + `(?:-|–|to)` + space + `(` + decimal + `)$`)
 )
 
-// parseRange parses a number, a bound such as "<0.5", or an interval such as "5-10".
+// parseRange parses a number, a bound such as "<0.5" or "> OR = 60", or an interval such as "5-10".
 func parseRange(text string) (RangeResult, bool) {
 	if n, ok := parseDecimal(text); ok {
 		return RangeResult{Low: &n, High: &n}, true
 	}
 	if m := boundPattern.FindStringSubmatch(text); m != nil {
-		n, ok := parseDecimal(m[2])
-		switch m[1] {
-		case "<":
-			return RangeResult{High: &n, HighStrict: true}, ok
-		case "<=", "≤":
-			return RangeResult{High: &n}, ok
-		case ">":
-			return RangeResult{Low: &n, LowStrict: true}, ok
-		default:
-			return RangeResult{Low: &n}, ok
+		n, ok := parseDecimal(m[3])
+		isStrict := m[2] == "" && (m[1] == "<" || m[1] == ">")
+		if m[1] == "<" || m[1] == "≤" {
+			return RangeResult{High: &n, HighStrict: isStrict}, ok
 		}
+		return RangeResult{Low: &n, LowStrict: isStrict}, ok
 	}
 	if m := intervalPattern.FindStringSubmatch(text); m != nil {
 		low, lowOK := parseDecimal(m[1])

@@ -72,7 +72,7 @@ func userRefreshError(e *APIError) error {
 	var body struct {
 		FailedSources []string `json:"failed_sources"`
 	}
-	if e.StatusCode != http.StatusBadRequest || jsonread.Unmarshal(e.received.bytes(), &body) != nil || body.FailedSources == nil {
+	if e.StatusCode != http.StatusBadRequest || jsonread.Unmarshal(e.document(), &body) != nil || body.FailedSources == nil {
 		return e
 	}
 	e.reason = nothingRefreshed

@@ -141,10 +141,14 @@ func (s *UsersService) List(ctx context.Context, params ListUsersParams, opts ..
 // All returns an iterator over the users, page by page, starting at params.Offset. It holds one
 // page at a time, two with [WithPrefetch], and each range over it starts again. Iteration stops at
 // the first error. The iterator returns an error if the service repeats a page or ignores the
-// offset. Users that are created or deleted during the iteration can move others between pages, so
-// that one is returned twice or not at all.
+// offset.
+//
+// The loop may delete users: when the total becomes smaller, the iterator reads again the pages to
+// which the other users may have moved, and recognizes the last thousand. One may be returned twice
+// if more are deleted at once, and not at all if as many are created meanwhile.
 func (s *UsersService) All(ctx context.Context, params ListUsersParams, opts ...CallOption) iter.Seq2[*User, error] {
 	id := func(u *User) uuid.UUID { return u.UserID }
+	start := int64(params.Offset)
 	return paginate(ctx, opts, opListUsers, params.Offset, id, func(ctx context.Context, offset int, opts []CallOption) (p page[int], err error) {
 		params := params
 		params.Offset = offset
@@ -155,7 +159,11 @@ func (s *UsersService) All(ctx context.Context, params ListUsersParams, opts ...
 		if list.Offset != int64(offset) {
 			return p, &unreadable{reason: "its offset is not the requested one"}
 		}
-		p.items, p.next = list.Users, offset+len(list.Users)
+		p.items, p.next, p.total = list.Users, offset+len(list.Users), -1
+		if list.Total > 0 || len(list.Users) == 0 {
+			p.total = list.Total
+			p.earlier = func(elements int64) int { return int(max(int64(offset)-elements, start)) }
+		}
 		// A page with users and a total of 0 does not report its total. Then an empty page is the
 		// last.
 		p.last = int64(p.next) >= list.Total && (list.Total > 0 || len(list.Users) == 0)

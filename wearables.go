@@ -294,7 +294,7 @@ func (p *SamplePage) id() uuid.UUID {
 	if len(content) == 0 {
 		content = p.RawJSON()
 	}
-	return uuid.NewSHA1(uuid.Nil, content)
+	return contentID(content)
 }
 
 // hasSamples reports whether a group has samples, or is not known to have none.

@@ -161,7 +161,7 @@ func (s *Server) generateTest(tests []*labTest, others []marker, l *lab, method 
 		names = append(names, m.Name)
 	}
 	name := strings.Join(names, " + ")
-	id := uuid.NewSHA1(catalogIDs.Testkit, []byte(key+name))
+	id := labTestID(catalogIDs.Testkit, key+name)
 	if t := s.labTestByID[id]; t != nil {
 		return t
 	}

@@ -2,6 +2,7 @@ package labhealthtest_test
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -504,7 +505,7 @@ func TestListOrders(t *testing.T) {
 		{"size=3&page=4", ""},
 		{"size=3&page=1&page=3", "g"},
 		{"size=7&page=2", ""},
-		{"size=2&page=9223372036854775807", ""},
+		{fmt.Sprint("size=2&page=", math.MaxInt), ""},
 		{"size=2&page=2&order_direction=asc", "bc"},
 		{"size=2&page=2&user_id=" + users[1].String(), "db"},
 		{"unknown=1", "fedcbag"},

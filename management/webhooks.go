@@ -162,7 +162,7 @@ func (s *WebhooksService) List(ctx context.Context, teamID uuid.UUID, env labhea
 // All returns an iterator over a team's webhooks, page by page, starting at params.NextCursor. It
 // behaves like [labhealth.LabTestsService.All].
 func (s *WebhooksService) All(ctx context.Context, teamID uuid.UUID, env labhealth.TeamEnvironment, params ListWebhooksParams, opts ...labhealth.CallOption) iter.Seq2[*Webhook, error] {
-	id := func(w *Webhook) uuid.UUID { return uuid.NewSHA1(uuid.Nil, []byte(w.ID)) }
+	id := func(*Webhook) uuid.UUID { return uuid.Nil } // its ID is none: its JSON identifies it
 	return cursorPages(ctx, coreOf(s), opts, opListWebhooks, params.NextCursor, id, func(ctx context.Context, cursor string, opts []labhealth.CallOption) (any, error) {
 		params := params
 		params.NextCursor = cursor

@@ -123,10 +123,10 @@ func (c *checkedCall) repeated() string {
 }
 
 // retryTime returns when a request may be sent again after r, whose Retry-After may also be one
-// that a client does not wait for: it has passed, or is too long.
+// that a client does not wait for: it is negative, or too long.
 func (c *checkedCall) retryTime(r receipt) (earliest time.Time, never bool) {
 	if date, err := http.ParseTime(r.retryAfter); err == nil {
-		return date, date.Before(r.at)
+		return date, date.Sub(r.at) > cmp.Or(c.w.plan.Client.RetryAfter, time.Minute)
 	}
 	seconds, err := strconv.ParseInt(r.retryAfter, 10, 32)
 	if err != nil {

@@ -122,7 +122,7 @@ var mutants = []mutant{
 	{"a write is repeated after a cut page of a proxy", []edit{{retryFile,
 		"retryable: r.truncated && (!write || c.request.Repeatable)}", "retryable: r.truncated}"}}},
 	{"a Retry-After that has passed is waited for", []edit{{retryFile, "if v.retryAfter < 0 || v.retryAfter >", "if v.retryAfter >"}}},
-	{"a date in a Retry-After is ignored", []edit{{retryFile, "return time.Until(t), true", "return time.Until(t), false"}}},
+	{"a date in a Retry-After is ignored", []edit{{retryFile, "return wait, wait > 0", "return wait, false"}}},
 	{"a wait does not end before the context", []edit{{retryFile, "ok && time.Until(deadline) <= *wait {", "ok && time.Until(deadline) <= 0 {"}}},
 	{"a request after a redirect was not sent", []edit{{retryFile, "c.proof.notSent() && !c.redirected {", "c.proof.notSent() {"}}},
 	{"a redirect starts the deadline again", []edit{{proofFile, "if c.started.IsZero() {", "if true {"}}},

@@ -255,3 +255,28 @@ func TestWithoutValidation(t *testing.T) {
 	}
 	equal(t, 3, len(s.sent))
 }
+
+// Keys and what the client manages are not set in another spelling, nor is a part asked for.
+func TestReservedHeaders(t *testing.T) {
+	for _, name := range []string{
+		"Range", "range", "If-Range", "Content-Range", "Content-Encoding", "Keep-Alive", "Proxy-Connection", "HTTP2-Settings",
+		"X_Service_Api_Key", "x_service-api_key", "X-SERVICE_API-KEY", "X_Management_Key", "x_service_org_key", "Proxy_Authorization",
+		"X_Idempotency_Key", "idempotency_key", "User_Agent", "Content_Type", "content_length", "X-HTTP-Method-Override", "X_HTTP_Method", "x-method-override", "Transfer_Encoding",
+	} {
+		client, s := respondingWith(t, 200, `{}`)
+		err := client.Do(t.Context(), "GET", "/", nil, nil, labhealth.WithHeader(name, "x"))
+		if err == nil || !strings.Contains(err.Error(), "is set by the client") || len(s.sent) > 0 {
+			t.Errorf("WithHeader accepts %s: %v", name, err)
+		}
+		if _, err := labhealth.NewClient(testKey, labhealth.WithBaseURL(testURL), labhealth.WithDefaultHeader(name, "x")); err == nil {
+			t.Errorf("WithDefaultHeader accepts %s", name)
+		}
+	}
+	for _, name := range []string{"X_Trace_Id", "X-Service", "Traceparent", "Accept-Language", "X-Ranges", "Baggage"} {
+		client, s := respondingWith(t, 200, `{}`)
+		err := client.Do(t.Context(), "GET", "/", nil, nil, labhealth.WithHeader(name, "x"))
+		if err != nil || s.only(t).Header.Get(name) != "x" {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}

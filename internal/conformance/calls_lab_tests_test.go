@@ -101,7 +101,7 @@ var labTestCalls = []apiCall{
 	},
 	{
 		method: "LabTests.CollectionInstructionsPDF", op: "GET /v3/lab_test/{lab_test_id}/collection_instruction_pdf",
-		url: "/v3/lab_test/5b41f610-ebc5-4803-8f0c-a61c3bdc7f01/collection_instruction_pdf", response: "%PDF-1.4 collect", want: `"%PDF-1.4 collect"`,
+		url: "/v3/lab_test/5b41f610-ebc5-4803-8f0c-a61c3bdc7f01/collection_instruction_pdf", response: onePDF, want: onePDFAsJSON,
 		call: func(ctx context.Context, c *labhealth.Client, opts ...labhealth.CallOption) (any, error) {
 			var b bytes.Buffer
 			_, err := c.LabTests.CollectionInstructionsPDF(ctx, labTestID, &b, opts...)

@@ -35,7 +35,7 @@ func TestNewClientErrors(t *testing.T) {
 	type options = []labhealth.Option
 	const badPort = "labhealth: the port of the base URL must be between 1 and 65535"
 	const badPath = "labhealth: the path of the base URL must be escaped and have no . or .. segments"
-	const badOrdersPath = `labhealth: WithPath: the path of "GET /orders" must begin with one /, be escaped, have no query and no . or .. segments, and have the parameters []`
+	const badOrdersPath = `labhealth: WithPath: the path of "GET /orders" must begin with one /, be escaped, have no query, no escaped slash and no . or .. segments, and have the parameters []`
 	const otherKey = "labhealth: the API key has a space, or a character that is not printable ASCII: remove it"
 	const emptyURL = "the base URL is empty: is its environment variable set?"
 	const noScheme = "the base URL has no scheme: it must look like https://host or https://host/path"
@@ -124,24 +124,31 @@ func TestNewClientErrors(t *testing.T) {
 		{"negative WriteTimeout", testKey, options{base, labhealth.WithRetry(labhealth.RetryPolicy{WriteTimeout: -1})}, "labhealth: RetryPolicy.WriteTimeout must not be negative"},
 
 		{"path without its parameter", testKey, options{base, labhealth.WithPath("GET /v3/order/{order_id}", "/v4/order")},
-			`labhealth: WithPath: the path of "GET /v3/order/{order_id}" must begin with one /, be escaped, have no query and no . or .. segments, and have the parameters ["order_id"]`},
+			`labhealth: WithPath: the path of "GET /v3/order/{order_id}" must begin with one /, be escaped, have no query, no escaped slash and no . or .. segments, and have the parameters ["order_id"]`},
 		{"path with a wrong parameter", testKey, options{base, labhealth.WithPath("GET /v3/order/{order_id}", "/v4/order/{id}")},
-			`labhealth: WithPath: the path of "GET /v3/order/{order_id}" must begin with one /, be escaped, have no query and no . or .. segments, and have the parameters ["order_id"]`},
+			`labhealth: WithPath: the path of "GET /v3/order/{order_id}" must begin with one /, be escaped, have no query, no escaped slash and no . or .. segments, and have the parameters ["order_id"]`},
 		{"path with a parameter twice", testKey, options{base, labhealth.WithPath("GET /v3/order/{order_id}", "/v4/{order_id}/{order_id}")},
-			`labhealth: WithPath: the path of "GET /v3/order/{order_id}" must begin with one /, be escaped, have no query and no . or .. segments, and have the parameters ["order_id"]`},
+			`labhealth: WithPath: the path of "GET /v3/order/{order_id}" must begin with one /, be escaped, have no query, no escaped slash and no . or .. segments, and have the parameters ["order_id"]`},
 		{"path with a parameter too many", testKey, options{base, labhealth.WithPath("GET /orders", "/v4/{team_id}/orders")},
-			`labhealth: WithPath: the path of "GET /orders" must begin with one /, be escaped, have no query and no . or .. segments, and have the parameters []`},
+			`labhealth: WithPath: the path of "GET /orders" must begin with one /, be escaped, have no query, no escaped slash and no . or .. segments, and have the parameters []`},
 		{"path of a parent", testKey, options{base, labhealth.WithPath("GET /orders", "/../x")}, badOrdersPath},
 		{"path of an escaped parent", testKey, options{base, labhealth.WithPath("GET /orders", "/%2e%2e/x")}, badOrdersPath},
+		{"path of a parent with a parameter", testKey, options{base, labhealth.WithPath("GET /orders", "/..;/x")}, badOrdersPath},
+		{"path of a parent with a value", testKey, options{base, labhealth.WithPath("GET /orders", "/v3/..;a=b/x")}, badOrdersPath},
+		{"path of an escaped parent with a parameter", testKey, options{base, labhealth.WithPath("GET /orders", "/v3/%2e.%3b/x")}, badOrdersPath},
+		{"path of itself with a parameter", testKey, options{base, labhealth.WithPath("GET /orders", "/.;/x")}, badOrdersPath},
+		{"path with an escaped slash", testKey, options{base, labhealth.WithPath("GET /orders", "/a%2Fb")}, badOrdersPath},
+		{"path with an escaped slash in lower case", testKey, options{base, labhealth.WithPath("GET /orders", "/a%2fb")}, badOrdersPath},
+		{"path with an escaped backslash", testKey, options{base, labhealth.WithPath("GET /orders", "/a%5Cb")}, badOrdersPath},
 		{"path with NUL", testKey, options{base, labhealth.WithPath("GET /orders", "/v3/orders%00")}, badOrdersPath},
 		{"path with a line end", testKey, options{base, labhealth.WithPath("GET /orders", "/v3/orders%0d%0a")}, badOrdersPath},
 		{"path that names a host", testKey, options{base, labhealth.WithPath("GET /orders", "//evil.example.org/orders")}, badOrdersPath},
 		{"path without a slash", testKey, options{base, labhealth.WithPath("GET /orders", "v3/orders")},
-			`labhealth: WithPath: the path of "GET /orders" must begin with one /, be escaped, have no query and no . or .. segments, and have the parameters []`},
+			`labhealth: WithPath: the path of "GET /orders" must begin with one /, be escaped, have no query, no escaped slash and no . or .. segments, and have the parameters []`},
 		{"path with a query", testKey, options{base, labhealth.WithPath("GET /orders", "/v3/orders?x=1")},
-			`labhealth: WithPath: the path of "GET /orders" must begin with one /, be escaped, have no query and no . or .. segments, and have the parameters []`},
+			`labhealth: WithPath: the path of "GET /orders" must begin with one /, be escaped, have no query, no escaped slash and no . or .. segments, and have the parameters []`},
 		{"path that is not escaped", testKey, options{base, labhealth.WithPath("GET /orders", "/v3/%zz")},
-			`labhealth: WithPath: the path of "GET /orders" must begin with one /, be escaped, have no query and no . or .. segments, and have the parameters []`},
+			`labhealth: WithPath: the path of "GET /orders" must begin with one /, be escaped, have no query, no escaped slash and no . or .. segments, and have the parameters []`},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			client, err := labhealth.NewClient(test.key, test.opts...)
@@ -470,6 +477,18 @@ func TestParseEnvironment(t *testing.T) {
 		{"us_prod", labhealth.ProductionUS, "production", "us"},
 		{"PRODUCTION_EU", labhealth.ProductionEU, "production", "eu"},
 		{"eu-production", labhealth.ProductionEU, "production", "eu"},
+		{"productionus", labhealth.ProductionUS, "production", "us"},
+		{"usproduction", labhealth.ProductionUS, "production", "us"},
+		{"produs", labhealth.ProductionUS, "production", "us"},
+		{"usprod", labhealth.ProductionUS, "production", "us"},
+		{"productioneu", labhealth.ProductionEU, "production", "eu"},
+		{"euproduction", labhealth.ProductionEU, "production", "eu"},
+		{"prodeu", labhealth.ProductionEU, "production", "eu"},
+		{"euprod", labhealth.ProductionEU, "production", "eu"},
+		{"sandboxus", labhealth.SandboxUS, "sandbox", "us"},
+		{"ussandbox", labhealth.SandboxUS, "sandbox", "us"},
+		{"sandboxeu", labhealth.SandboxEU, "sandbox", "eu"},
+		{"eusandbox", labhealth.SandboxEU, "sandbox", "eu"},
 	} {
 		env, err := labhealth.ParseEnvironment(test.text)
 		if env != test.want || err != nil {
@@ -482,7 +501,8 @@ func TestParseEnvironment(t *testing.T) {
 			t.Errorf("%q is not parsed: %v", env, err)
 		}
 	}
-	for _, text := range []string{"", " ", "sandbox", "us", "production", "sandbox_us_east", "sandbox_us sandbox_us", "sk_us_hunter2", "sandbox_ca", "sandbox\nus"} {
+	for _, text := range []string{"", " ", "sandbox", "us", "production", "sandbox_us_east", "sandbox_us sandbox_us", "sk_us_hunter2", "sandbox_ca", "sandbox\nus",
+		"produ", "prod", "eu", "sandus", "ussand", "eupro", "prodeuus", "euprodeu", "uspr0d"} {
 		env, err := labhealth.ParseEnvironment(text)
 		if env != "" || errorText(err) != badEnvironment {
 			t.Errorf("%q: %q, %v", text, env, err)

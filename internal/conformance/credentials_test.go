@@ -132,7 +132,7 @@ func TestCredentialsOfSource(t *testing.T) {
 		{"both", returning(labhealth.Credentials{Key: hidden, Token: hidden}), "the source of credentials returned both a key and a token"},
 		{"line end", returning(labhealth.Credentials{Key: hidden + "\n"}), "the source of credentials returned a key or a token that has a line break: remove it, for example with strings.TrimSpace"},
 		{"space", returning(labhealth.Credentials{Token: "Bearer " + hidden}), "the source of credentials returned a key or a token that has a space, or a character that is not printable ASCII: remove it"},
-		{"expired", returning(labhealth.Credentials{Key: hidden, Expires: past}), "the source of credentials returned expired credentials"},
+		{"expired", returning(labhealth.Credentials{Key: hidden, Expires: past}), "the source of credentials returned expired credentials: check the clock of this system"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			service := newCredentialService()
@@ -249,8 +249,118 @@ func TestRenewedAfterWait(t *testing.T) {
 	})
 }
 
-// A source that ignores its context is not asked a second time, and blocks no call for longer than
-// 30 seconds.
+// A source that hangs once, or for ever, is asked again after 30 seconds, in which no call is
+// blocked for longer. Few of its calls are left behind.
+func TestSourceIsAskedAgain(t *testing.T) {
+	t.Run("hangs once", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			asked := make(chan time.Duration, 9)
+			start, release := time.Now(), make(chan struct{})
+			service := newCredentialService("sk_2")
+			client := sourceClient(t, service, func(context.Context) (labhealth.Credentials, error) {
+				at := time.Since(start)
+				asked <- at
+				if at == 0 {
+					<-release
+					return labhealth.Credentials{Key: "sk_1"}, nil
+				}
+				return labhealth.Credentials{Key: "sk_2"}, nil
+			})
+			for range 2 { // the second one in the pause after a failure
+				err := write(t.Context(), client)
+				equal(t, "labhealth: POST /v3/order: the source of credentials did not return in time: not sent", errorText(err))
+				equal(t, 30*time.Second, time.Since(start))
+				equal(t, true, errors.Is(err, context.DeadlineExceeded))
+			}
+			time.Sleep(250 * time.Millisecond)
+			equal(t, "", errorText(write(t.Context(), client)))
+			close(release) // what arrives late replaces nothing
+			synctest.Wait()
+			equal(t, "", errorText(write(t.Context(), client)))
+			equal(t, []time.Duration{0, 30250 * time.Millisecond}, []time.Duration{<-asked, <-asked})
+			equal(t, 0, len(asked))
+			equal(t, []string{"POST sk_2", "POST sk_2"}, service.requests())
+		})
+	})
+	t.Run("hangs while the credentials are still valid", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			var asked atomic.Int32
+			release := make(chan struct{})
+			service := newCredentialService("sk_1", "sk_3", "sk_4")
+			client := sourceClient(t, service, func(context.Context) (labhealth.Credentials, error) {
+				n := asked.Add(1)
+				if n == 2 {
+					<-release
+				}
+				return labhealth.Credentials{Key: labhealth.Secret(fmt.Sprintf("sk_%d", n)), Expires: time.Now().Add(10 * time.Minute)}, nil
+			})
+			for range 20 * 60 {
+				equal(t, "", errorText(write(t.Context(), client)))
+				time.Sleep(time.Second)
+			}
+			equal(t, int32(4), asked.Load())
+			close(release)
+		})
+	})
+	t.Run("hangs for ever", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			var running, most atomic.Int32
+			release := make(chan struct{})
+			service := newCredentialService("sk_1")
+			client := sourceClient(t, service, func(context.Context) (labhealth.Credentials, error) {
+				most.Store(max(most.Load(), running.Add(1)))
+				defer running.Add(-1)
+				<-release
+				return labhealth.Credentials{Key: "sk_1"}, nil
+			})
+			for start := time.Now(); time.Since(start) < 24*time.Hour; time.Sleep(5 * time.Second) {
+				equal(t, "labhealth: GET /v2/providers: the source of credentials did not return in time: not sent", errorText(read(t.Context(), client)))
+			}
+			equal(t, int32(10), most.Load())
+			close(release)
+			synctest.Wait()
+			equal(t, "", errorText(read(t.Context(), client)))
+			equal(t, int32(0), running.Load())
+		})
+	})
+}
+
+// Credentials that expire on arrival, as they do if the clock is wrong, are an error that says so.
+// The source is not asked for others with each call.
+func TestCredentialsThatExpireOnArrival(t *testing.T) {
+	for _, test := range []struct {
+		lifetime time.Duration
+		want     string
+	}{
+		{-time.Hour, "returned expired credentials: check the clock of this system"},
+		{0, "returned expired credentials: check the clock of this system"},
+		{time.Millisecond, "returned credentials that expire in less than a second: check the clock of this system"},
+		{999 * time.Millisecond, "returned credentials that expire in less than a second: check the clock of this system"},
+		{time.Second, ""},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			asked := 0
+			client := sourceClient(t, newCredentialService("sk_1"), func(context.Context) (labhealth.Credentials, error) {
+				asked++
+				return labhealth.Credentials{Key: "sk_1", Expires: time.Now().Add(test.lifetime)}, nil
+			})
+			for start := time.Now(); time.Since(start) < 10*time.Second; time.Sleep(time.Millisecond) {
+				text := errorText(read(t.Context(), client))
+				if test.want != "" {
+					equal(t, "labhealth: GET /v2/providers: the source of credentials "+test.want+": not sent", text)
+				} else {
+					equal(t, "", text)
+				}
+			}
+			if asked > 20 {
+				t.Errorf("%v: asked %d times in ten seconds", test.lifetime, asked)
+			}
+		})
+	}
+}
+
+// A source that ignores its context blocks no call for longer than 30 seconds, and what it returns
+// later is used.
 func TestHangingSource(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var asked atomic.Int32

@@ -14,6 +14,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/uuid"
@@ -385,6 +387,83 @@ func TestDebugWrites(t *testing.T) {
 			t.Errorf("one write is\n%s", text)
 		}
 	}
+}
+
+// A writer that blocks holds no call beyond the end of its context, and none without a deadline for
+// more than ten seconds. What it misses is counted.
+func TestDebugWriterBlocks(t *testing.T) {
+	const fromThere = "(2 attempts are missing here: the writer was blocked)\n\n--> GET"
+	for _, test := range []struct {
+		name     string
+		deadline time.Duration // of the context; 0 for none
+		takes    time.Duration // the call
+		want     time.Duration
+	}{
+		{"deadline", 3 * time.Second, time.Second, 3 * time.Second},
+		{"deadline that the call exceeds", 3 * time.Second, time.Hour, 3*time.Second + 50*time.Millisecond},
+		{"no deadline", 0, time.Second, 11 * time.Second},
+		{"a later deadline", time.Hour, time.Second, 11 * time.Second},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				block := make(chan struct{})
+				var writes []string
+				takes := test.takes
+				client := faultClient(t, testURL, roundTripper(func(r *http.Request) (*http.Response, error) {
+					select {
+					case <-time.After(takes):
+						return responseTo(r, 200, `{}`), nil
+					case <-r.Context().Done():
+						return nil, r.Context().Err()
+					}
+				}), labhealth.WithRetry(labhealth.RetryPolicy{MaxAttempts: 1, ReadTimeout: time.Hour}), labhealth.WithDebug(writer(func(p []byte) (int, error) {
+					<-block
+					writes = append(writes, string(p))
+					return len(p), nil
+				})))
+				get := func() time.Duration {
+					ctx := t.Context()
+					if test.deadline > 0 {
+						var cancel context.CancelFunc
+						ctx, cancel = context.WithTimeout(ctx, test.deadline)
+						defer cancel()
+					}
+					start := time.Now()
+					err := client.Do(ctx, "GET", "/v2/x", nil, nil)
+					equal(t, test.takes < time.Hour || takes == 0, err == nil)
+					return time.Since(start)
+				}
+				equal(t, test.want, get())
+				takes = 0
+				equal(t, []time.Duration{0, 0}, []time.Duration{get(), get()}) // the writer is blocked still
+				close(block)
+				synctest.Wait()
+				equal(t, 0, int(get()))
+				equal(t, []bool{true, true}, []bool{len(writes) == 2, strings.HasPrefix(writes[1], fromThere)})
+				equal(t, 0, int(get()))
+				equal(t, true, strings.HasPrefix(writes[2], "--> GET"))
+			})
+		})
+	}
+	t.Run("canceled", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			block := make(chan struct{})
+			client := faultClient(t, testURL, roundTripper(func(r *http.Request) (*http.Response, error) { return responseTo(r, 200, `{}`), nil }),
+				labhealth.WithDebug(writer(func([]byte) (int, error) { <-block; return 0, nil })))
+			ctx, cancel := context.WithCancel(t.Context())
+			time.AfterFunc(time.Second, cancel)
+			start := time.Now()
+			equal(t, "", errorText(client.Do(ctx, "GET", "/v2/x", nil, nil)))
+			equal(t, time.Second, time.Since(start))
+			close(block)
+		})
+	})
+	t.Run("a panic", func(t *testing.T) {
+		defer func() { equal(t, any("writer"), recover()) }()
+		panicking, _ := scripted(t, []reply{{status: 200, body: `{}`}}, labhealth.WithDebug(writer(func([]byte) (int, error) { panic("writer") })))
+		_ = panicking.Do(t.Context(), "GET", "/v2/x", nil, nil)
+		t.Error("no panic")
+	})
 }
 
 // Large and deep bodies are cut.

@@ -9,6 +9,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -17,6 +18,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/labhealth/labhealth-go"
+	"github.com/labhealth/labhealth-go/management"
 )
 
 // rejection is a response that is not 2xx, with the error that it makes.
@@ -58,7 +60,7 @@ func (r rejection) textOf(op string) string {
 	}
 	const look = "check whether it took effect before you repeat it"
 	switch {
-	case !strings.HasPrefix(op, "GET "):
+	case !readsOnly(op):
 	case r.status == 408:
 		text = strings.Replace(text, "; "+look, "", 1)
 	default:
@@ -67,13 +69,21 @@ func (r rejection) textOf(op string) string {
 	return text
 }
 
+// readsOnly reports whether an operation changes nothing. Some of them are a POST.
+func readsOnly(op string) bool {
+	return strings.HasPrefix(op, "GET ") || slices.Contains([]string{
+		"POST /v3/order/phlebotomy/appointment/availability", "POST /v3/order/psc/appointment/availability",
+		"POST /v3/lab_tests/list_order_set_markers", "POST /v1/org/{org_id}/resolve_team",
+	}, op)
+}
+
 // unreadableText returns the message of the *DecodeError of an operation after one attempt.
 func unreadableText(op, reason string, err error) string {
 	outcome, next := "outcome unknown", "; check whether it took effect before you repeat it"
 	if labhealth.OutcomeOf(err) == labhealth.OutcomeApplied {
 		outcome, next = "applied", "; it took effect: do not repeat it"
 	}
-	if strings.HasPrefix(op, "GET ") {
+	if readsOnly(op) {
 		next = ""
 	}
 	return "labhealth: " + op + ": 200 OK, but the response could not be read: " + outcome + " (" + reason + next + ")"
@@ -386,3 +396,51 @@ func TestPrintedCauses(t *testing.T) {
 type quotingError struct{ text string }
 
 func (e quotingError) Error() string { return e.text }
+
+// A look-up by POST changes nothing: its errors do not say that it took effect.
+func TestErrorsOfLookUps(t *testing.T) {
+	admin := func(r reply) *management.Client {
+		return must[*management.Client](t)(management.NewClient(testOrg, managementKey, labhealth.WithBaseURL(managementURL),
+			labhealth.WithHTTPClient(&http.Client{Transport: &script{replies: []reply{r}}})))
+	}
+	type client = labhealth.Client
+	lookUps := map[string]func(*client, reply) error{
+		"LabTests.MarkersOfOrderSet": func(c *client, _ reply) error {
+			_, err := c.LabTests.MarkersOfOrderSet(t.Context(), labhealth.OrderSetRequest{LabTestIDs: []uuid.UUID{orderID}}, labhealth.ListMarkersOfOrderSetParams{})
+			return err
+		},
+		"LabTests.AllMarkersOfOrderSet": func(c *client, _ reply) error {
+			for _, err := range c.LabTests.AllMarkersOfOrderSet(t.Context(), labhealth.OrderSetRequest{LabTestIDs: []uuid.UUID{orderID}}, labhealth.ListMarkersOfOrderSetParams{}) {
+				return err
+			}
+			return nil
+		},
+		"Appointments.AtHomeAvailability": func(c *client, _ reply) error {
+			_, err := c.Appointments.AtHomeAvailability(t.Context(), labhealth.USAddress{}, labhealth.AtHomeAvailabilityParams{}, labhealth.WithoutValidation())
+			return err
+		},
+		"Appointments.WalkInAvailability": func(c *client, _ reply) error {
+			_, err := c.Appointments.WalkInAvailability(t.Context(), labhealth.WalkInAvailabilityParams{}, labhealth.WithoutValidation())
+			return err
+		},
+		"Teams.Resolve": func(_ *client, r reply) error {
+			_, err := admin(r).Teams.Resolve(t.Context(), "a")
+			return err
+		},
+	}
+	for name, call := range lookUps {
+		for _, r := range []reply{
+			{status: 200, body: `{"data":`}, {status: 200, body: `<html>`}, {status: 503}, {err: io.EOF}, {status: 302, header: []string{"Location", "https://example.com/"}},
+		} {
+			c, _ := scripted(t, []reply{r})
+			err := call(c, r)
+			if err == nil || strings.Contains(err.Error(), "took effect") || strings.Contains(err.Error(), "repeat it") {
+				t.Errorf("%s, %d: %v", name, r.status, err)
+			}
+		}
+	}
+	// What changes something keeps the warning.
+	c, _ := respondingWith(t, 200, `{"order":`)
+	_, err := c.Orders.Import(t.Context(), importBody())
+	equal(t, true, strings.Contains(errorText(err), "it took effect: do not repeat it"))
+}

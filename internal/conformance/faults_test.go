@@ -108,7 +108,7 @@ var faultTable = []faultRow{
 	{"429, Retry-After beyond the cap", 0, 1, respond(429, `{}`, "Retry-After", "61"), result{1, 0, rejected}, result{1, 0, rejected}},
 	{"429, Retry-After overflowing", 0, 1, respond(429, `{}`, "Retry-After", "99999999999999999999"), result{1, 0, rejected}, result{1, 0, rejected}},
 	{"429, Retry-After negative", 0, 1, respond(429, `{}`, "Retry-After", "-1"), result{1, 0, rejected}, result{1, 0, rejected}},
-	{"429, Retry-After in the past", 0, 1, respond(429, `{}`, "Retry-After", "Wed, 21 Oct 2015 07:28:00 GMT"), result{1, 0, rejected}, result{1, 0, rejected}},
+	{"429, Retry-After in the past", 0, 1, respond(429, `{}`, "Retry-After", "Wed, 21 Oct 2015 07:28:00 GMT"), result{2, 1, applied}, result{2, 1, applied}},
 	{"429, Retry-After in the year 9999", 0, 1, respond(429, `{}`, "Retry-After", "Fri, 31 Dec 9999 23:59:59 GMT"), result{1, 0, rejected}, result{1, 0, rejected}},
 
 	{"500", 0, 1, respond(500, "Internal Server Error"), result{2, 2, applied}, result{1, 1, unknown}},

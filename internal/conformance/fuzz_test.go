@@ -33,7 +33,7 @@ func FuzzRetryAfter(f *testing.F) {
 			t.Errorf("%q: %d attempts: %v", s, attempts, err)
 		}
 		switch waited := api.RetryAfter; {
-		case attempts == 1 && waited >= 0 && waited <= limit, attempts == 3 && (waited < 0 || waited > limit), attempts == 2:
+		case attempts == 1 && waited >= 0 && waited <= limit, attempts == 3 && (waited == -1 || waited > limit), attempts == 2:
 			t.Errorf("%q: %d attempts, RetryAfter %v", s, attempts, waited)
 		}
 	})

@@ -438,3 +438,18 @@ func TestLabTestsOfTheService(t *testing.T) {
 	_, err = client.LabTests.List(t.Context(), labhealth.ListLabTestsParams{NextCursor: "made up"})
 	equal(t, true, errors.As(err, new(*labhealth.APIError)))
 }
+
+// The public API reference makes the list of lab accounts optional: an empty object has none. An
+// object with something else is no such response.
+func TestNoLabAccounts(t *testing.T) {
+	for body, want := range map[string]string{
+		`{}`: "", " { } ": "", `{"data":[]}`: "",
+		`{"error":"e"}`: "it has no list", `{"data":"x"}`: "it has no list", `{"data":{}}`: "it has no list", `[]`: "it is not a JSON object",
+	} {
+		client, _ := respondingWith(t, 200, body)
+		got, err := client.LabTests.LabAccounts(t.Context(), labhealth.ListLabAccountsParams{})
+		if len(got) > 0 || (err == nil) != (want == "") || want != "" && !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, %v", body, got, err)
+		}
+	}
+}

@@ -23,6 +23,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/labhealth/labhealth-go"
+	"github.com/labhealth/labhealth-go/labhealthtest"
 	"github.com/labhealth/labhealth-go/management"
 )
 
@@ -804,4 +805,38 @@ func TestMetricSamples(t *testing.T) {
 	for range series.Samples() {
 		break
 	}
+}
+
+// A program that must can send the key in the deprecated header, where it is as secret.
+func TestWithServiceOrgKey(t *testing.T) {
+	srv := labhealthtest.NewServer(t)
+	client := must[*management.Client](t)(management.NewClient(srv.OrgID, srv.OrgKey, labhealth.WithBaseURL(srv.URL), labhealth.WithServiceOrgKey()))
+	_, err := client.Teams.List(t.Context(), management.ListTeamsParams{})
+	equal(t, "", errorText(err))
+	client.CloseIdleConnections()
+
+	for _, opts := range [][]labhealth.Option{
+		{labhealth.WithServiceOrgKey()},
+		{labhealth.WithServiceOrgKey(), labhealth.WithCredentials(returning(labhealth.Credentials{Key: managementKey}))},
+	} {
+		key := managementKey
+		if len(opts) > 1 {
+			key = ""
+		}
+		var out strings.Builder
+		s := &script{replies: []reply{{status: 200, body: `{"teams":[]}`}}}
+		client, err := management.NewClient(testOrg, key, append(opts, labhealth.WithBaseURL(managementURL), labhealth.WithDebug(&out),
+			labhealth.WithHTTPClient(&http.Client{Transport: s}))...)
+		equal(t, "", errorText(err))
+		_, err = client.Teams.List(t.Context(), management.ListTeamsParams{})
+		equal(t, "", errorText(err))
+		sent := s.only(t).Header
+		equal(t, []any{managementKey, "", ""}, []any{sent.Get("X-Service-Org-Key"), sent.Get("X-Management-Key"), sent.Get("x-service-api-key")})
+		equal(t, len(opts) == 1, strings.Contains(out.String(), "X-Service-Org-Key: <redacted>")) // WithDebug omits credentials
+		if printed := fmt.Sprintf("%+v %#v", client, client) + out.String(); strings.Contains(printed, managementKey) {
+			t.Error("the key was printed")
+		}
+	}
+	_, err = labhealth.NewClient(testKey, labhealth.WithBaseURL(testURL), labhealth.WithServiceOrgKey())
+	equal(t, "labhealth: WithServiceOrgKey is for management.NewClient", errorText(err))
 }

@@ -31,7 +31,7 @@ var misusedFunctions = map[string]any{
 	"labhealth.DateOf": labhealth.DateOf, "labhealth.FailureOf": labhealth.FailureOf, "labhealth.NewClient": labhealth.NewClient,
 	"labhealth.Internals": labhealth.Internals, "labhealth.NewJPEG": labhealth.NewJPEG, "labhealth.NewPNG": labhealth.NewPNG,
 	"labhealth.Null": labhealth.Null[string], "labhealth.Operation": labhealth.Operation, "labhealth.OutcomeOf": labhealth.OutcomeOf,
-	"labhealth.ParseDate": labhealth.ParseDate, "labhealth.ParseEnvironment": labhealth.ParseEnvironment, "labhealth.Value": labhealth.Value[string], "labhealth.WithBaseURL": labhealth.WithBaseURL,
+	"labhealth.ParseDate": labhealth.ParseDate, "labhealth.ParseEnvironment": labhealth.ParseEnvironment, "labhealth.Value": labhealth.Value[string], "labhealth.WithBaseURL": labhealth.WithBaseURL, "labhealth.WithServiceOrgKey": labhealth.WithServiceOrgKey,
 	"labhealth.WithBodyLimit": labhealth.WithBodyLimit, "labhealth.WithCallBodyLimit": labhealth.WithCallBodyLimit,
 	"labhealth.WithCallObserver": labhealth.WithCallObserver, "labhealth.WithCallRetry": labhealth.WithCallRetry,
 	"labhealth.WithCredentials": labhealth.WithCredentials, "labhealth.WithDebug": labhealth.WithDebug, "labhealth.WithDefaultHeader": labhealth.WithDefaultHeader,

@@ -67,7 +67,7 @@ func TestCallObserverFields(t *testing.T) {
 		{status: 503, header: []string{"Retry-After", "0"}}, {status: 200, body: `{"orders":[]}`, header: []string{"Traceresponse", id}},
 		{status: 404, body: "Ada Example"},
 		{status: 503, header: []string{"Retry-After", "0"}}, {err: io.EOF},
-		{status: 200, body: "%PDF-1.7"},
+		{status: 200, body: pdf},
 	}, option, labhealth.WithRetry(labhealth.RetryPolicy{MaxAttempts: 2, BaseWait: 1, MaxWait: 1}))
 	ctx := t.Context()
 	_, _ = client.Orders.List(ctx, labhealth.ListOrdersParams{})

@@ -93,10 +93,12 @@ func TestUserPages(t *testing.T) {
 		}, upTo(1, 3), "", "?limit=500 ?limit=500&offset=2"},
 		{"total shrinks", labhealth.ListUsersParams{Limit: 2}, []reply{
 			users(1, 2, `,"total":5,"offset":0,"limit":2`), users(4, 4, `,"total":3,"offset":2,"limit":2`),
-		}, []int{1, 2, 4}, "", "?limit=2 ?limit=2&offset=2"},
+			users(2, 3, `,"total":3,"offset":0,"limit":2`), users(4, 4, `,"total":3,"offset":2,"limit":2`),
+		}, upTo(1, 4), "", "?limit=2 ?limit=2&offset=2 ?limit=2 ?limit=2&offset=2"},
 		{"total shrinks below the offset", labhealth.ListUsersParams{Limit: 2}, []reply{
 			users(1, 2, `,"total":5,"offset":0,"limit":2`), users(1, 0, `,"total":1,"offset":2,"limit":2`),
-		}, upTo(1, 2), "", "?limit=2 ?limit=2&offset=2"},
+			users(2, 2, `,"total":1,"offset":0,"limit":2`),
+		}, upTo(1, 2), "", "?limit=2 ?limit=2&offset=2 ?limit=2"},
 		{"total grows", labhealth.ListUsersParams{Limit: 2}, []reply{
 			users(1, 2, `,"total":3,"offset":0,"limit":2`), users(3, 4, `,"total":5,"offset":2,"limit":2`), users(5, 5, `,"total":5,"offset":4,"limit":2`),
 		}, upTo(1, 5), "", "?limit=2 ?limit=2&offset=2 ?limit=2&offset=4"},
@@ -208,10 +210,12 @@ func TestOrderPages(t *testing.T) {
 		{"nothing but orders, one page", labhealth.ListOrdersParams{}, []reply{orders(1, 2, ``), orders(1, 0, ``)}, upTo(1, 2), "", "?page=1 ?page=2"},
 		{"total shrinks", labhealth.ListOrdersParams{Size: 2}, []reply{
 			orders(1, 2, `,"total":5,"page":1,"size":2`), orders(4, 4, `,"total":3,"page":2,"size":2`),
-		}, []int{1, 2, 4}, "", "?page=1&size=2 ?page=2&size=2"},
+			orders(2, 3, `,"total":3,"page":1,"size":2`), orders(4, 4, `,"total":3,"page":2,"size":2`),
+		}, upTo(1, 4), "", "?page=1&size=2 ?page=2&size=2 ?page=1&size=2 ?page=2&size=2"},
 		{"total shrinks below the page", labhealth.ListOrdersParams{Size: 2}, []reply{
 			orders(1, 2, `,"total":5,"page":1,"size":2`), orders(1, 0, `,"total":1,"page":2,"size":2`),
-		}, upTo(1, 2), "", "?page=1&size=2 ?page=2&size=2"},
+			orders(1, 1, `,"total":1,"page":1,"size":2`),
+		}, upTo(1, 2), "", "?page=1&size=2 ?page=2&size=2 ?page=1&size=2"},
 		// A short page does not end the list.
 		{"short page in the middle", labhealth.ListOrdersParams{Size: 2}, []reply{
 			orders(1, 1, `,"total":5,"page":1,"size":2`), orders(3, 4, `,"total":5,"page":2,"size":2`), orders(5, 5, `,"total":5,"page":3,"size":2`),
@@ -615,5 +619,107 @@ func TestElementsWithoutIDs(t *testing.T) {
 			}
 		}
 		srv.Close()
+	}
+}
+
+// A list that becomes shorter while it is read moves elements to earlier pages: they are read there.
+func TestShrinkingLists(t *testing.T) {
+	for _, opts := range withAndWithoutPrefetch {
+		for _, limit := range []int{1, 3, 7, 10, 20, 100} {
+			srv := labhealthtest.NewServer(t)
+			client := must[*labhealth.Client](t)(labhealth.NewClient(srv.APIKey, labhealth.WithBaseURL(srv.URL)))
+			ids := srv.AddUsers(20)
+			var deleted []uuid.UUID
+			for user, err := range client.Users.All(t.Context(), labhealth.ListUsersParams{Limit: limit}, opts...) {
+				if err != nil {
+					t.Fatal(err)
+				}
+				deleted = append(deleted, user.UserID)
+				if _, err := client.Users.Delete(t.Context(), user.UserID); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if !slices.Equal(ids, deleted) {
+				t.Errorf("limit %d: %d of %d users were deleted", limit, len(deleted), len(ids))
+			}
+			client.CloseIdleConnections()
+		}
+	}
+}
+
+// shrinkingService serves a list of users and of orders, and removes elements before a request.
+type shrinkingService struct {
+	list     []int
+	requests int
+	before   map[int][]int // the number of a request, and what is removed before it
+	total    func(int) int // what it reports, nil for the truth
+}
+
+func (s *shrinkingService) RoundTrip(r *http.Request) (*http.Response, error) {
+	s.requests++
+	gone := s.before[s.requests]
+	s.list = slices.DeleteFunc(s.list, func(n int) bool { return slices.Contains(gone, n) })
+	name, field, size := "users", "user_id", 3
+	q := r.URL.Query()
+	offset, _ := strconv.Atoi(q.Get("offset"))
+	if strings.HasSuffix(r.URL.Path, "/orders") {
+		number, _ := strconv.Atoi(q.Get("page"))
+		name, field, offset = "orders", "id", (max(number, 1)-1)*size
+	}
+	part := s.list[min(offset, len(s.list)):min(offset+size, len(s.list))]
+	var elements []string
+	for _, n := range part {
+		elements = append(elements, fmt.Sprintf(`{%q:%q}`, field, nth(n)))
+	}
+	total := len(s.list)
+	if s.total != nil {
+		total = s.total(s.requests)
+	}
+	return responseTo(r, 200, fmt.Sprintf(`{%q:[%s],"total":%d,"offset":%d,"size":%d}`, name, strings.Join(elements, ","), total, offset, size)), nil
+}
+
+func TestElementsRemovedByOthers(t *testing.T) {
+	for _, test := range []struct {
+		name   string
+		before map[int][]int
+		total  func(int) int
+		want   []int
+		err    string
+	}{
+		{"nothing", nil, nil, upTo(1, 10), ""},
+		{"one before the cursor", map[int][]int{2: {1}}, nil, upTo(1, 10), ""},
+		{"one after it", map[int][]int{2: {9}}, nil, []int{1, 2, 3, 4, 5, 6, 7, 8, 10}, ""},
+		{"the first page", map[int][]int{2: {1, 2, 3}}, nil, upTo(1, 10), ""},
+		{"a page after it", map[int][]int{2: {5, 6, 7}}, nil, []int{1, 2, 3, 4, 8, 9, 10}, ""},
+		{"all but one", map[int][]int{2: {1, 2, 3, 4, 5, 6, 7, 8, 9}}, nil, []int{1, 2, 3, 10}, ""},
+		{"all", map[int][]int{2: upTo(1, 10)}, nil, []int{1, 2, 3}, ""},
+		{"the rest", map[int][]int{3: upTo(7, 10)}, nil, upTo(1, 6), ""},
+		{"before each page", map[int][]int{2: {1}, 4: {2}, 6: {3}, 8: {4}}, nil, upTo(1, 10), ""},
+		{"while it reads again", map[int][]int{2: {1}, 3: {2}, 4: {3}}, nil, upTo(1, 10), ""},
+		{"a total without an end", nil, func(n int) int { return 1_000_000 - n*3 }, nil, "its total becomes smaller with every request"},
+	} {
+		for _, opts := range withAndWithoutPrefetch {
+			for _, kind := range []string{"users", "orders"} {
+				s := &shrinkingService{list: upTo(1, 10), before: test.before, total: test.total}
+				client := faultClient(t, testURL, s)
+				var got []int
+				var problem string
+				if kind == "users" {
+					got, problem = numbers(client.Users.All(t.Context(), labhealth.ListUsersParams{Limit: 3}, opts...), userNumber)
+				} else {
+					got, problem = numbers(client.Orders.All(t.Context(), labhealth.ListOrdersParams{Size: 3}, opts...), orderNumber)
+				}
+				if test.err != "" {
+					if !strings.Contains(problem, test.err) || s.requests > 1000 {
+						t.Errorf("%s, %s: %d requests, %s", test.name, kind, s.requests, problem)
+					}
+					continue
+				}
+				slices.Sort(got)
+				if problem != "" || !slices.Equal(test.want, got) || s.requests > 30 {
+					t.Errorf("%s, %s: %v after %d requests, %s", test.name, kind, got, s.requests, problem)
+				}
+			}
+		}
 	}
 }

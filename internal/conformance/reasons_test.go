@@ -125,6 +125,34 @@ func TestFromService(t *testing.T) {
 		body string
 		want bool
 	}{
+		{`{"state":"error","error":"e"}`, true},
+		{`{"detail":{"message":"m"}}`, true},
+		{`{"detail":"d","code":"c"}`, true},
+		{"\ufeff\r\n{\"detail\":\"d\"}", true},
+		{`{"detail":[` + strings.Repeat(`{"loc":["body"],"type":"missing","msg":"m","input":"`+strings.Repeat("x", 1000)+`"},`, 100) + `{}]}`, true}, // cut at 64 KiB
+		{" {\n \"detail\" : \"" + strings.Repeat("x", 100_000) + `"}`, true},
+		{`{"message":"` + strings.Repeat("x", 100_000) + `","detail":"d"}`, false},
+		{`{"detail":null,"a":"` + strings.Repeat("x", 100_000) + `"}`, false},
+		{`{"details":"` + strings.Repeat("x", 100_000) + `"}`, false},
+		{`{"a":{"detail":"` + strings.Repeat("x", 100_000) + `"}}`, false},
+		{`{"detail":"` + strings.Repeat("x", 10_000), false}, // cut by another
+		{`{"detail":""}`, false}, {`{"detail":[]}`, false}, {`{"detail":{}}`, false}, {`{"detail":404}`, false}, {`{"detail":false}`, false}, {`{"detail":"  "}`, false},
+		{`{"Detail":"d"}`, false}, {`{"DETAIL":"d"}`, false}, {`{"errorType":"t","errorMessage":"m"}`, false},
+
+		{`{"message":"Forbidden"}`, false}, {`{"Message":"User is not authorized to access this resource"}`, false}, {`{"__type":"ThrottlingException","message":"m"}`, false}, // AWS
+		{`{"message":"Unauthorized","request_id":"r"}`, false},                                                               // Kong
+		{`{"statusCode":404,"message":"Resource not found"}`, false}, {`{"error":{"code":"NotFound","message":"m"}}`, false}, // Azure
+		{`{"code":5,"message":"Not Found","details":[]}`, false}, {`{"code":404,"message":"m"}`, false}, // Envoy, gRPC
+		{`{"success":false,"errors":[{"code":1015,"message":"m"}],"messages":[],"result":null}`, false}, // Cloudflare
+		{`{"type":"https://example.com/1015","title":"t","status":404,"detail":"d","error_code":1015,"cloudflare_error":true}`, false},
+		{`{"fault":{"faultstring":"f","detail":{"errorcode":"messaging.adaptors.http.flow.ApplicationNotFound"}}}`, false},                                     // Apigee
+		{`{"timestamp":"t","path":"/","status":404,"error":"Not Found","requestId":"r"}`, false}, {`{"error":"invalid_token","error_description":"d"}`, false}, // Spring
+		{`{"type":"about:blank","detail":"d"}`, false}, {`{"detail":"d","instance":"/"}`, false}, {`{"detail":"d","status":404}`, false}, {`{"title":"t","detail":"d"}`, false},
+		{`{"type":"about:blank","error_type":"t","detail":"d"}`, false},
+		{`{"success":false,"error":"Not Found"}`, false}, {`{"success":false,"message":"m"}`, false},
+		{`{"error":"not_found","status_code":404}`, false},
+		{`{"http_status_code":404,"message":"m"}`, false}, {`{"error":"API not found"}`, false}, // Gravitee, Tyk
+
 		{`{"detail":"This order doesn't exist"}`, true},
 		{` {"detail":{"error_type":"INVALID_REQUEST","error_message":"m","user_id":"u"}}`, true},
 		{`{"detail":[{"loc":["body","zip"],"type":"missing","msg":"m"}]}`, true},
@@ -151,5 +179,21 @@ func TestFromService(t *testing.T) {
 			t.Errorf("%s: %v", test.body, got)
 		}
 	}
+	for status, want := range map[int]bool{400: true, 409: true, 404: false} {
+		for _, body := range []string{`{"user_id":"` + orderID.String() + `","created_on":"2026-01-31T00:00:00Z"}`, `{"team_id":"` + orderID.String() + `"}`} {
+			client, _ := respondingWith(t, status, body)
+			_, err := client.Orders.Get(t.Context(), orderID)
+			equal(t, fmt.Sprint(status, body, want), fmt.Sprint(status, body, apiError(t, err).FromService()))
+		}
+	}
+	for label, want := range map[string]bool{
+		"application/problem+json": false, "Application/Problem+JSON; charset=utf-8": false, "application/problem+xml": false,
+		"application/json": true, "text/html": true, "text/plain; charset=utf-8": true, "": true,
+	} {
+		client, _ := respondingWith(t, 404, `{"detail":"d"}`, "Content-Type", label)
+		_, err := client.Orders.Get(t.Context(), orderID)
+		equal(t, fmt.Sprint(label, want), fmt.Sprint(label, apiError(t, err).FromService()))
+	}
 	equal(t, false, (*labhealth.APIError)(nil).FromService())
+	equal(t, false, new(labhealth.APIError).FromService())
 }

@@ -22,7 +22,8 @@ import (
 const (
 	pdfOp  = "labhealth: GET /v3/order/{order_id}/requisition/pdf: "
 	pdfURL = "https://api.example.com/v3/order/0b5e7f3a-1c2d-4e3f-8a9b-0c1d2e3f4a5b/requisition/pdf"
-	pdf    = "%PDF-1.4\n1 0 obj\n%%EOF\n"
+	pdf    = "%PDF-1.4\n1 0 obj" + pdfEnd
+	pdfEnd = "\n%%EOF\n"
 )
 
 // body is the body of a response: pieces, and the error after them.
@@ -207,7 +208,7 @@ func (f writerFunc) Write(p []byte) (int, error) { return f(p) }
 
 func TestRequisitionPDFWriterFails(t *testing.T) {
 	full := errors.New("the disk is full")
-	long := pdf + strings.Repeat("x", 100_000)
+	long := "%PDF-1.4\n" + strings.Repeat("x", 100_000) + pdfEnd
 	for _, test := range []struct {
 		name  string
 		write func(*int) writerFunc
@@ -243,7 +244,7 @@ func TestRequisitionPDFWriterFails(t *testing.T) {
 
 func TestRequisitionPDFLimit(t *testing.T) {
 	const tooLarge = "200 OK, but the response could not be read: outcome unknown (the response is larger than the limit: raise it with WithBodyLimit or WithCallBodyLimit)"
-	long := pdf + strings.Repeat("x", 100_000)
+	long := "%PDF-1.4\n" + strings.Repeat("x", 100_000) + pdfEnd
 	size := int64(len(long))
 	for _, test := range []struct {
 		limit int64
@@ -275,10 +276,10 @@ func TestRequisitionPDFLimit(t *testing.T) {
 		})
 	}
 	// Files have a larger limit than other responses.
-	client, _ := respondingWith(t, 200, pdf+strings.Repeat("x", 9<<20))
+	client, _ := respondingWith(t, 200, "%PDF-1.4\n"+strings.Repeat("x", 9<<20)+pdfEnd)
 	n, err := client.Orders.RequisitionPDF(t.Context(), orderID, io.Discard)
 	equal(t, "", errorText(err))
-	equal(t, int64(len(pdf)+9<<20), n)
+	equal(t, int64(9<<20+len("%PDF-1.4\n"+pdfEnd)), n)
 }
 
 func TestRequisitionPDFContext(t *testing.T) {
@@ -333,9 +334,10 @@ func TestRequisitionPDFMemory(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/pdf")
 		io.WriteString(w, "%PDF-1.7\n")
-		for sent := 9; sent < size; sent += len(chunk) {
+		for sent := 9 + len(pdfEnd); sent < size; sent += len(chunk) {
 			w.Write(chunk[:min(len(chunk), size-sent)])
 		}
+		io.WriteString(w, pdfEnd)
 	}))
 	defer server.Close()
 	client, err := labhealth.NewClient(testKey, labhealth.WithBaseURL(server.URL))
@@ -393,5 +395,86 @@ func TestRequisitionPDFRejected(t *testing.T) {
 			equal(t, 0, b.Len())
 			s.only(t)
 		})
+	}
+}
+
+// A PDF whose end is missing is an error, even if its response was complete. Readers accept other
+// bytes after the end, and so does the client.
+func TestIncompletePDF(t *testing.T) {
+	const reason = "200 OK, but the response could not be read: outcome unknown (it is not a complete PDF: %%EOF is missing at its end)"
+	large := "%PDF-1.7\n" + strings.Repeat("0123456789abcdef\n", 20_000)
+	for _, test := range []struct {
+		name, body string
+		complete   bool
+	}{
+		{"bare", "%PDF-", false},
+		{"first line", "%PDF-1.7\n", false},
+		{"half", large[:len(large)/2], false},
+		{"without its last byte", large + "startxref\n9\n%%EO", false},
+		{"one of the first revision", "%PDF-1.7\n%%EOF\n" + large, false},
+		{"one just too far from the end", large + "%%EOF" + strings.Repeat("x", 1024-4), false},
+
+		{"whole", large + "startxref\n9\n%%EOF", true},
+		{"line break", large + "%%EOF\r\n", true},
+		{"bytes after it", large + "%%EOF" + strings.Repeat("x", 1024-5), true},
+		{"filled up with zeros", large + "%%EOF\n" + strings.Repeat("\x00", 100_000), true},
+		{"filled up with lines", large + "%%EOF" + strings.Repeat("\r\n", 70_000), true},
+		{"two revisions", large + "%%EOF\n" + large + "%%EOF\n", true},
+		{"smallest", "%PDF-%%EOF", true},
+	} {
+		for _, size := range []int{1 << 20, 7, 1024} {
+			var pieces []string
+			for rest := test.body; rest != ""; {
+				n := min(size, len(rest))
+				pieces, rest = append(pieces, rest[:n]), rest[n:]
+			}
+			client, s := streamed(t, "application/pdf", &body{pieces: pieces})
+			var b bytes.Buffer
+			n, err := client.Orders.ResultsPDF(t.Context(), orderID, &b)
+			equal(t, []any{len(test.body), true, 1}, []any{int(n), test.body == b.String(), len(s.sent)})
+			want := ""
+			if !test.complete {
+				want = "labhealth: GET /v3/order/{order_id}/result/pdf: " + reason
+				equal(t, labhealth.FailureTruncated, labhealth.FailureOf(err))
+				equal(t, true, errors.As(err, new(*labhealth.DecodeError)))
+			}
+			equal(t, test.name+": "+want, test.name+": "+errorText(err))
+		}
+	}
+}
+
+// A 206 has a part of what a request without Range asks for.
+func TestPartialContent(t *testing.T) {
+	const reason = "206 Partial Content, but the response could not be read: outcome unknown (the response is only a part, which was not requested)"
+	respond := func(body string) (*labhealth.Client, *script) {
+		return respondingWith(t, 206, body, "Content-Range", "bytes 0-9/100")
+	}
+	for _, test := range []struct {
+		name, body string
+		call       func(*labhealth.Client) error
+		after      string
+	}{
+		{"GET /v3/order/{order_id}", `{"id":"` + orderID.String() + `"}`, func(c *labhealth.Client) error { _, err := c.Orders.Get(t.Context(), orderID); return err }, ")"},
+		{"GET /v2/user/", `{"users":[],"total":0,"offset":0}`, func(c *labhealth.Client) error {
+			_, err := c.Users.List(t.Context(), labhealth.ListUsersParams{})
+			return err
+		}, ")"},
+		{"POST /v3/order/import", placedJSON, func(c *labhealth.Client) error { _, err := c.Orders.Import(t.Context(), importBody()); return err },
+			"; check whether it took effect before you repeat it)"},
+		{"DELETE /v2/user/{user_id}", `{"success":true}`, func(c *labhealth.Client) error { _, err := c.Users.Delete(t.Context(), orderID); return err },
+			"; check whether it took effect before you repeat it)"},
+		{"GET /v3/order/{order_id}/result/pdf", pdf, func(c *labhealth.Client) error {
+			n, err := c.Orders.ResultsPDF(t.Context(), orderID, writerFunc(func([]byte) (int, error) { t.Error("a part was written"); return 0, nil }))
+			equal(t, int64(0), n)
+			return err
+		}, ")"},
+		{"GET (Do)", `{}`, func(c *labhealth.Client) error { return c.Do(t.Context(), "GET", "/", nil, nil) }, ")"},
+	} {
+		client, s := respond(test.body)
+		err := test.call(client)
+		equal(t, "labhealth: "+test.name+": "+strings.TrimSuffix(reason, ")")+test.after, errorText(err))
+		equal(t, labhealth.OutcomeUnknown, labhealth.OutcomeOf(err))
+		equal(t, labhealth.FailureUnreadable, labhealth.FailureOf(err))
+		s.only(t)
 	}
 }

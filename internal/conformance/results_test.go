@@ -117,8 +117,8 @@ func TestResultsOddShapes(t *testing.T) {
 			labhealth.OrderResults{Metadata: labhealth.ResultsMetadata{Status: labhealth.ResultsStatusPartial}}},
 		{"results as text", `{"results":"none yet"}`, []labhealth.Malformed{{Path: "results", Want: "array"}}, labhealth.OrderResults{}},
 		{"age as a number", `{"metadata":{"age":35,"patient":"Ada Example","status":null},"results":[]}`,
-			[]labhealth.Malformed{{Path: "metadata.age", Want: "string"}},
-			labhealth.OrderResults{Metadata: labhealth.ResultsMetadata{Patient: "Ada Example", Status: labhealth.ResultsStatusFinal}, Results: []labhealth.Result{}}},
+			nil,
+			labhealth.OrderResults{Metadata: labhealth.ResultsMetadata{Age: "35", Patient: "Ada Example", Status: labhealth.ResultsStatusFinal}, Results: []labhealth.Result{}}},
 		{"result as a number", `{"metadata":null,"results":[{"name":"Glucose","slug":null,"result":92,"value":"92","type":"numeric"}],"missing_results":null}`,
 			[]labhealth.Malformed{{Path: "results.0.result", Want: "string"}, {Path: "results.0.value", Want: "number"}},
 			labhealth.OrderResults{Results: []labhealth.Result{{
@@ -232,6 +232,35 @@ func TestResultParse(t *testing.T) {
 		{"range", "-7", between(-7, -7)},
 		{"range", "<0.5", below(0.5, true)},
 		{"range", "> -2", above(-2, true)},
+		{"numeric", "> OR = 60", above(60, false)},
+		{"numeric", "< OR = 9.9", below(9.9, false)},
+		{"numeric", ">OR=60", above(60, false)},
+		{"numeric", "  >  or  =  60 ", above(60, false)},
+		{"numeric", "<\tOr =\u00a09.9", below(9.9, false)},
+		{"numeric", "> = 60", above(60, false)},
+		{"numeric", "< / = 9.9", below(9.9, false)},
+		{"numeric", ">/=60", above(60, false)},
+		{"numeric", "<\u00a00.5", below(0.5, true)},
+		{"numeric", "\u202f≥\u20092", above(2, false)},
+		{"range", "< OR = -1.5e1", below(-15, false)},
+		{"range", "> or = .5", above(0.5, false)},
+		{"range", "<5", below(5, true)}, // the forms of reference ranges
+		{"range", "<=10.5", below(10.5, false)},
+		{"range", ">3", above(3, true)},
+		{"range", ">=7.25", above(7.25, false)},
+		{"range", "1-10", between(1, 10)},
+		{"range", "> OR = 2", above(2, false)},
+		{"range", "5 TO 10", between(5, 10)},
+		{"range", "5\u00a0–\u00a010", between(5, 10)},
+		{"numeric", "> OR 60", nil},
+		{"numeric", "OR = 60", nil},
+		{"numeric", "> OR = ", nil},
+		{"numeric", "> AND = 60", nil},
+		{"numeric", "> OR = OR = 60", nil},
+		{"numeric", "> < = 60", nil},
+		{"numeric", ">== 60", nil},
+		{"numeric", "> O R = 60", nil},
+		{"numeric", "> OR = 60 mL/min", nil},
 		{"range", "10-5", nil},
 		{"range", "5-", nil},
 		{"range", "-5-", nil},
@@ -286,5 +315,29 @@ func TestParsedResultsRedact(t *testing.T) {
 				t.Errorf("%T shows %q:\n%s", v, leak, b.String())
 			}
 		}
+	}
+}
+
+// An age is read as text or as a number, and encoded as it was received unless it is changed.
+func TestAgeOfResults(t *testing.T) {
+	for _, test := range []struct {
+		age, want string
+		malformed int
+		changed   string
+	}{
+		{`19`, "19", 0, `"20"`}, {`"19"`, "19", 0, `"20"`}, {`19.50`, "19.50", 0, `"20"`}, {`1e1`, "1e1", 0, `"20"`}, {`-0`, "-0", 0, `"20"`}, {`"19Y"`, "19Y", 0, `"20"`},
+		{`12345678901234567890`, "12345678901234567890", 0, `"20"`}, {`null`, "", 0, `"20"`}, {`""`, "", 0, `"20"`},
+		{`true`, "", 1, `"20"`}, {`[19]`, "", 1, `"20"`}, {`{"years":19}`, "", 1, `"20"`},
+	} {
+		body := `{"metadata":{"age": ` + test.age + `,"patient":"Ada Example"},"results":[]}`
+		var results labhealth.OrderResults
+		if err := json.Unmarshal([]byte(body), &results); err != nil {
+			t.Fatal(err)
+		}
+		equal(t, []any{test.age, test.want, test.malformed}, []any{test.age, results.Metadata.Age, len(results.Malformed())})
+		equal(t, jsonData(t, body), jsonData(t, string(must[[]byte](t)(json.Marshal(&results)))))
+		results.Metadata.Age = "20"
+		want := `{"metadata":{"age":` + test.changed + `,"patient":"Ada Example"},"results":[]}`
+		equal(t, jsonData(t, want), jsonData(t, string(must[[]byte](t)(json.Marshal(&results)))))
 	}
 }

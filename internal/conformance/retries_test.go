@@ -119,7 +119,8 @@ func TestRetryWaits(t *testing.T) {
 		{"RFC 850", at(30*time.Second, "Monday, 02-Jan-06 15:04:05 GMT"), 30 * time.Second, nil},
 		{"asctime", at(30*time.Second, time.ANSIC), 30 * time.Second, nil},
 		{"date beyond the cap", at(2*time.Minute, http.TimeFormat), -2, func(d time.Duration) bool { return d == 2*time.Minute }},
-		{"date in the past", at(-time.Hour, http.TimeFormat), -2, func(d time.Duration) bool { return d < 0 }},
+		{"date in the past", at(-time.Hour, http.TimeFormat), -1, nil},
+		{"the zero date", text("Thu, 01 Jan 1970 00:00:00 GMT"), -1, nil},
 		{"year 9999", text("Fri, 31 Dec 9999 23:59:59 GMT"), -2, func(d time.Duration) bool { return d > 290*365*24*time.Hour }},
 		{"negative", text("-5"), -2, func(d time.Duration) bool { return d < 0 }},
 		{"overflow of a duration", text("9223372037"), -2, func(d time.Duration) bool { return d > 290*365*24*time.Hour }},
@@ -162,6 +163,88 @@ func TestRetryWaits(t *testing.T) {
 				})
 			})
 		}
+	}
+}
+
+// A date in Retry-After is one of the clock that the response has in its Date, however wrong it is.
+func TestRetryAfterOfAnotherClock(t *testing.T) {
+	const untilBackoff = -1
+	imf := func(t time.Time) string { return t.UTC().Format(http.TimeFormat) }
+	for _, row := range []struct {
+		name   string
+		behind time.Duration // the clock of the server
+		after  time.Duration // of its clock
+		date   func(time.Time) string
+		waits  time.Duration
+		error  time.Duration // RetryAfter of the error of a single attempt
+	}{
+		{"two seconds behind", 2 * time.Second, time.Second, imf, time.Second, time.Second},
+		{"an hour behind", time.Hour, 30 * time.Second, imf, 30 * time.Second, 30 * time.Second},
+		{"years behind", 30 * 8766 * time.Hour, 30 * time.Second, imf, 30 * time.Second, 30 * time.Second},
+		{"30 seconds ahead", -30 * time.Second, 2 * time.Second, imf, 2 * time.Second, 2 * time.Second},
+		{"a day ahead", -24 * time.Hour, 2 * time.Second, imf, 2 * time.Second, 2 * time.Second},
+		{"a Date of RFC 850", time.Hour, 5 * time.Second, func(t time.Time) string { return t.UTC().Format("Monday, 02-Jan-06 15:04:05 GMT") }, 5 * time.Second, 5 * time.Second},
+		{"a Date of asctime", time.Hour, 5 * time.Second, func(t time.Time) string { return t.UTC().Format(time.ANSIC) }, 5 * time.Second, 5 * time.Second},
+		{"it has passed there", -time.Hour, -time.Second, imf, untilBackoff, -time.Second},
+		{"it is now there", time.Hour, 0, imf, untilBackoff, 0},
+		{"no Date", 0, 5 * time.Second, nil, 5 * time.Second, 5 * time.Second},
+		{"no Date, and it has passed", 2 * time.Second, time.Second, nil, untilBackoff, -time.Second},
+		{"an unreadable Date", 0, 5 * time.Second, func(time.Time) string { return "yesterday" }, 5 * time.Second, 5 * time.Second},
+		{"a Date of another form", 0, 5 * time.Second, func(t time.Time) string { return t.Add(-time.Hour).Format(time.RFC3339) }, 5 * time.Second, 5 * time.Second},
+	} {
+		for _, call := range faultCalls {
+			t.Run(row.name+"/"+call.method, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					attempts := 0
+					client := faultClient(t, testURL, roundTripper(func(r *http.Request) (*http.Response, error) {
+						if attempts++; attempts == 1 {
+							clock := time.Now().Add(-row.behind)
+							header := []string{"Retry-After", imf(clock.Add(row.after))}
+							if row.date != nil {
+								header = append(header, "Date", row.date(clock))
+							}
+							return responseTo(r, 429, `{}`, header...), nil
+						}
+						return responseTo(r, 200, faultResponse), nil
+					}), labhealth.WithRetry(labhealth.RetryPolicy{BaseWait: 500 * time.Millisecond, MaxWait: 500 * time.Millisecond}))
+					start := time.Now()
+					err := call.do(t, client)
+					took := time.Since(start)
+					if row.waits == untilBackoff && took <= 500*time.Millisecond {
+						took = untilBackoff
+					}
+					if err != nil || attempts != 2 || took != row.waits {
+						t.Errorf("%d attempts, %v, want %v; %v", attempts, took, row.waits, err)
+					}
+					attempts = 0
+					time.Sleep(time.Until(time.Now().Truncate(time.Second).Add(time.Second))) // a date has no fraction
+					err = call.do(t, client, labhealth.WithCallRetry(labhealth.RetryPolicy{MaxAttempts: 1}))
+					equal(t, row.error, apiError(t, err).RetryAfter)
+				})
+			})
+		}
+	}
+}
+
+// The pause of all calls after a 429 is that of the service's clock too.
+func TestRateLimitPauseOfAnotherClock(t *testing.T) {
+	for _, behind := range []time.Duration{time.Hour, -time.Hour} {
+		synctest.Test(t, func(t *testing.T) {
+			attempts := 0
+			client := faultClient(t, testURL, roundTripper(func(r *http.Request) (*http.Response, error) {
+				if attempts++; attempts == 1 {
+					clock := time.Now().Add(-behind).UTC()
+					return responseTo(r, 429, `{}`, "Retry-After", clock.Add(7*time.Second).Format(http.TimeFormat), "Date", clock.Format(http.TimeFormat)), nil
+				}
+				return responseTo(r, 200, faultResponse), nil
+			}), labhealth.WithRateLimit(1000, 10), labhealth.WithRetry(labhealth.RetryPolicy{MaxAttempts: 1}))
+			start := time.Now()
+			_, err := client.Orders.Get(t.Context(), faultOrderID)
+			equal(t, true, errors.Is(err, labhealth.ErrRateLimited))
+			_, err = client.Orders.Get(t.Context(), faultOrderID)
+			equal(t, "", errorText(err))
+			equal(t, 7*time.Second, time.Since(start))
+		})
 	}
 }
 

@@ -27,14 +27,26 @@ func TestUnreadableResponses(t *testing.T) {
 		{"spaces", "application/json", " \r\n\t", empty, unknown},
 		{"HTML", "text/html; charset=utf-8", "<html>Ada Example</html>", html, unknown},
 		{"HTML as JSON", "application/json", " <html>", html, unknown},
-		{"JSON as HTML", "Text/HTML", placedJSON, html, unknown},
+		{"text as HTML", "Text/HTML", "Ada Example", html, unknown},
+		{"a number as HTML", "text/html", "404", html, unknown},
+		{"nothing as HTML", "text/html", "", empty, unknown},
+		{"an object of another kind as HTML", "text/html", `{"ok":true}`, noID, unknown},
+		{"cut JSON as HTML", "text/html", placedJSON[:40], "it is not valid JSON at byte 40: unexpected end of JSON", unknown},
+		{"HTML after a byte order mark", "", "\ufeff<html>", html, unknown},
 		{"text", "text/plain", "Ada Example", "it is not valid JSON at byte 0: unexpected character", unknown},
 		{"text as JSON", "application/json", "Ada Example", "it is not valid JSON at byte 0: unexpected character", unknown},
 		{"cut short", "application/json", placedJSON[:40], "it is not valid JSON at byte 40: unexpected end of JSON", applied},
 		{"cut short, odd type", "text/plain", placedJSON[:40], "it is not valid JSON at byte 40: unexpected end of JSON", unknown},
 		{"two documents", "application/json", "{} {}", "it is not valid JSON at byte 3: data after the JSON value", unknown},
 		{"invalid UTF-8", "application/json", "{\"a\":\"\xff\"}", "it is not valid JSON at byte 6: invalid UTF-8", unknown},
-		{"byte order mark", "application/json", "\ufeff{}", "it is not valid JSON at byte 0: unexpected character", unknown},
+		{"byte order mark", "application/json", "\ufeff", empty, unknown},
+		{"byte order mark and space", "application/json", "\ufeff \n", empty, unknown},
+		{"byte order mark before text", "application/json", "\ufeffAda", "it is not valid JSON at byte 3: unexpected character", unknown},
+		{"two byte order marks", "application/json", "\ufeff\ufeff{}", "it is not valid JSON at byte 3: unexpected character", unknown},
+		{"byte order mark after space", "application/json", " \ufeff{}", "it is not valid JSON at byte 1: unexpected character", unknown},
+		{"half a byte order mark", "application/json", "\xef\xbb{}", "it is not valid JSON at byte 0: unexpected character", unknown},
+		{"byte order mark after the JSON", "application/json", "{}\ufeff", "it is not valid JSON at byte 2: data after the JSON value", unknown},
+		{"byte order mark of UTF-16", "application/json", "\xff\xfe{\x00}\x00", "it is not valid JSON at byte 0: unexpected character", unknown},
 		{"null", "application/json", "null", object, unknown},
 		{"number", "application/json", "1", object, unknown},
 		{"text in JSON", "application/json", `"Ada Example"`, object, unknown},
@@ -112,6 +124,11 @@ func TestReadableResponses(t *testing.T) {
 		"odd content type": {body: placedJSON, header: []string{"Content-Type", "text/plain; charset=iso-8859-1"}},
 		"space around":     {body: " \r\n" + placedJSON + "\n\t "},
 		"list of one":      {body: " [ " + placedJSON + " ] "},
+		"labelled as HTML": {body: placedJSON, header: []string{"Content-Type", "Text/HTML; charset=utf-8"}},
+		"HTML, list":       {body: "[" + placedJSON + "]", header: []string{"Content-Type", "text/html"}},
+		"byte order mark":  {body: "\ufeff" + placedJSON},
+		"mark and space":   {body: "\ufeff\r\n " + placedJSON + "\n"},
+		"mark and HTML":    {body: "\ufeff" + placedJSON, header: []string{"Content-Type", "text/html"}},
 	} {
 		response.status = 200
 		client, _ := scripted(t, []reply{response})
@@ -123,4 +140,48 @@ func TestReadableResponses(t *testing.T) {
 		equal(t, orderID, got.Order.ID)
 		equal(t, placedJSON, string(got.RawJSON()))
 	}
+}
+
+// What reads a response in another way reads it with a byte order mark and another label too.
+func TestMarkedAndMislabelled(t *testing.T) {
+	for _, form := range []struct{ before, label string }{{"\ufeff", "application/json"}, {"", "text/html"}, {"\ufeff", "text/html"}} {
+		respond := func(status int, body string) *labhealth.Client {
+			client, _ := respondingWith(t, status, form.before+body, "Content-Type", form.label)
+			return client
+		}
+		_, err := respond(404, `{"detail":"This order doesn't exist"}`).Orders.Get(t.Context(), orderID)
+		e := apiError(t, err)
+		equal(t, []any{"This order doesn't exist", true, `"This order doesn't exist"`, form.before + `{"detail":"This order doesn't exist"}`},
+			[]any{e.Message(), e.FromService(), string(e.Detail()), string(e.Body())})
+		equal(t, true, strings.Contains(err.Error(), "no such order"))
+
+		_, err = respond(422, `{"detail":[{"loc":["body","zip"],"type":"missing","msg":"m"}]}`).Orders.Get(t.Context(), orderID)
+		equal(t, 1, len(apiError(t, err).Fields()))
+
+		_, err = respond(400, `{"detail":{"error_type":"INVALID_REQUEST","error_message":"Client user id already exists.","user_id":"`+orderID.String()+`"}}`).
+			Users.Create(t.Context(), labhealth.CreateUserBody{ClientUserID: "a"})
+		var conflict *labhealth.UserConflictError
+		equal(t, true, errors.As(err, &conflict))
+
+		_, err = respond(400, `{"success":false,"error":"e","failed_sources":["a"]}`).Users.Refresh(t.Context(), orderID, labhealth.RefreshUserParams{})
+		var refresh *labhealth.UserRefreshError
+		equal(t, true, errors.As(err, &refresh))
+
+		_, err = respond(200, `{"state":"error","error_type":"duplicate_connection","error":"e"}`).Link.ConnectDemo(t.Context(), labhealth.ConnectDemoBody{UserID: orderID, Provider: "oura"})
+		equal(t, labhealth.OutcomeRejected, labhealth.OutcomeOf(err))
+
+		_, err = respond(404, `{"detail":"Results are not available yet"}`).Orders.Results(t.Context(), orderID)
+		equal(t, true, errors.Is(err, labhealth.ErrNoResults))
+
+		page, err := respond(200, `[]`).Users.List(t.Context(), labhealth.ListUsersParams{})
+		if err != nil || len(page.Users) != 0 {
+			t.Errorf("%v: %v, %v", form, page, err)
+		}
+		equal(t, "", errorText(respond(200, `"Success"`).Orders.Simulate(t.Context(), orderID, labhealth.SimulateParams{})))
+		var out map[string]int
+		equal(t, "", errorText(respond(200, `{"a":7}`).Do(t.Context(), "GET", "/", nil, &out)))
+		equal(t, map[string]int{"a": 7}, out)
+	}
+	client, _ := respondingWith(t, 200, "\ufeff")
+	equal(t, "", errorText(client.Orders.Simulate(t.Context(), orderID, labhealth.SimulateParams{})))
 }

@@ -207,6 +207,17 @@ func skipValue(first byte, b *binder) *binder {
 	}}
 }
 
+// orDigits returns a binder of a string that also accepts a number, as it was written.
+func orDigits(b *binder) *binder {
+	return &binder{variable: b.variable, size: b.size, custom: func(d *decoder, to place) {
+		if startsNumber(d.peek()) {
+			d.bindNumber(at[string](to))
+			return
+		}
+		b.bind(d, to)
+	}}
+}
+
 // listOf returns the binder of a slice type, whose elements take charge bytes each.
 func listOf(t reflect.Type, elem *binder, charge uintptr) *binder {
 	b := &binder{how: asList, want: "array", variable: variableOf(t), size: t.Size(), elem: elem, charge: charge, alike: 8, id: newID()}

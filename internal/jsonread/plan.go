@@ -86,6 +86,7 @@ func planOf(t reflect.Type) *plan {
 //	wrapper:"name"       beside own: an element may be wrapped, as {"name":{…}}, and stays wrapped
 //	jsonread:"object"    an array in whose place an object may be, which is skipped
 //	jsonread:"text"      an object in whose place a string may be, which is skipped
+//	jsonread:"digits"    a string in whose place a number may be, whose digits it gets
 //
 // It panics on a type that cannot be decoded; types are fixed, so a test that decodes each once is
 // enough.
@@ -138,6 +139,8 @@ func (p *plan) add(i int, sf reflect.StructField) {
 		f.binder, f.wrapped = *ownListOf(sf.Type, wrapper), wrapper != ""
 	case mark == "object":
 		f.binder = *skipValue('{', binderOf(sf.Type))
+	case mark == "digits":
+		f.binder = *orDigits(binderOf(sf.Type))
 	case mark == "text":
 		f.binder = *skipValue('"', binderOf(sf.Type))
 	default:

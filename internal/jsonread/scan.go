@@ -1,12 +1,21 @@
 package jsonread
 
-import "unicode/utf8"
+import (
+	"bytes"
+	"unicode/utf8"
+)
 
 // Valid returns nil if data is one valid JSON value in valid UTF-8, nested at most [MaxDepth] deep.
 // It returns a *[SyntaxError] otherwise.
 func Valid(data []byte) error {
 	s := &scanner{data: data}
 	return s.run(s.skip)
+}
+
+// TrimStart returns a received body from the start of its value on: without a UTF-8 byte order mark,
+// which RFC 8259 allows readers to ignore, and without space. Valid and Unmarshal accept no mark.
+func TrimStart(body []byte) []byte {
+	return bytes.TrimLeft(bytes.TrimPrefix(body, []byte("\uFEFF")), " \t\r\n")
 }
 
 // scanner is the strict scanner of one document. It panics with a *SyntaxError where the document

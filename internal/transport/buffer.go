@@ -12,7 +12,6 @@ import (
 // released: it is left to the garbage collector.
 type buffer struct {
 	data []byte // its length is its capacity
-	used int    // how much of it a body may have
 	pool *sync.Pool
 }
 
@@ -44,14 +43,13 @@ func newBuffer(size int64) *buffer {
 	return &buffer{data: make([]byte, size)}
 }
 
-// release makes b available to other calls. b may be nil. The body is erased: a custom
-// http.RoundTripper may report that it read more than it wrote.
+// release makes b available to other calls. b may be nil. All of it is erased: a Read may use all of
+// its buffer, and that of a custom http.RoundTripper may report that it read more than it wrote.
 func (b *buffer) release() {
 	if b == nil {
 		return
 	}
-	clear(b.data[:b.used])
-	b.used = 0
+	clear(b.data)
 	for i := 0; Poison && i < len(b.data); i++ {
 		b.data[i] = 0xFF
 	}
@@ -77,7 +75,6 @@ func readAll(resp *http.Response, limit int64) ([]byte, *buffer, error) {
 		end := int(min(int64(len(b.data)), limit+1))
 		got, err := resp.Body.Read(b.data[n:end:end])
 		n += got
-		b.used = max(b.used, min(n, len(b.data)))
 		switch {
 		case int64(n) > limit:
 			return nil, nil, ErrTooLarge

@@ -16,8 +16,8 @@ func TestReadAll(t *testing.T) {
 	for _, size := range []int{0, 1, 4095, 4096, 4097, 16384, 16385, 300_000, 1<<20 - 1, 1 << 20, 1<<20 + 1, 5 << 20} {
 		body := strings.Repeat("0123456789abcde\n", size/16+1)[:size]
 		for _, limit := range []int{10, size - 1, size, size + 1, 8 << 20} {
-			for _, length := range []int{-1, 0, size / 2, size, 2*size + 1, 1 << 40} {
-				resp := &http.Response{Body: io.NopCloser(strings.NewReader(body)), ContentLength: int64(length)}
+			for _, length := range []int64{-1, 0, int64(size / 2), int64(size), int64(2*size + 1), 1 << 40} {
+				resp := &http.Response{Body: io.NopCloser(strings.NewReader(body)), ContentLength: length}
 				got, read, err := readAll(resp, int64(limit))
 				switch {
 				case size > limit && (!errors.Is(err, ErrTooLarge) || got != nil || read != nil):
@@ -176,5 +176,39 @@ func TestReadAllOverstated(t *testing.T) {
 			t.Fatalf("%q, %v", got, err)
 		}
 		read.release()
+	}
+}
+
+// scribbler is a body whose Read writes to all of its buffer and reports a part.
+type scribbler struct{ reports int }
+
+func (s *scribbler) Read(p []byte) (int, error) {
+	for i := range p {
+		p[i] = 's'
+	}
+	if s.reports == 0 {
+		return 0, io.EOF
+	}
+	n := min(s.reports, len(p))
+	s.reports -= n
+	return n, nil
+}
+
+// Nothing of a body stays in a buffer that is released, wherever it was written.
+func TestBuffersAreErased(t *testing.T) {
+	defer func(before bool) { Poison = before }(Poison)
+	Poison = false
+	for _, reports := range []int{0, 1, 1000, 4096, 5000, 20_000, 300_000} {
+		for _, length := range []int64{-1, 0, int64(reports)} {
+			_, read, err := readAll(&http.Response{Body: io.NopCloser(&scribbler{reports}), ContentLength: length}, 1<<20)
+			if err != nil {
+				t.Fatal(err)
+			}
+			data := read.data
+			read.release()
+			if left := bytes.Count(data, []byte("s")); left > 0 {
+				t.Errorf("%d bytes, length %d: %d bytes are left", reports, length, left)
+			}
+		}
 	}
 }

@@ -19,8 +19,8 @@ type verdict struct {
 	outcome       Outcome
 	retryable     bool          // the kind of failure allows another attempt
 	retryAfter    time.Duration // see parseRetryAfter
-	hasRetryAfter bool
-	renewed       bool // other credentials may be accepted
+	hasRetryAfter bool          // it replaces the backoff
+	renewed       bool          // other credentials may be accepted
 }
 
 // checkRetry is go-retryablehttp's CheckRetry. It is called after every attempt.
@@ -212,10 +212,11 @@ func (c *call) judgeStatus(resp *http.Response) (outcome Outcome, retryable bool
 	return Rejected, false
 }
 
-// parseRetryAfter reads Retry-After as seconds or as an HTTP date in any form. A time that has
-// passed is negative, one that overflows is the longest duration, and any other text counts as
-// absent.
-func parseRetryAfter(h http.Header) (time.Duration, bool) {
+// parseRetryAfter reads Retry-After as seconds or as an HTTP date in any form, and reports whether
+// it replaces the backoff. A date is compared with the Date of the response, because the clock of
+// the service may differ from this one's. A date that has passed is negative and does not replace
+// the backoff. A number that overflows is the longest duration. Any other text counts as absent.
+func parseRetryAfter(h http.Header) (wait time.Duration, replaces bool) {
 	text := strings.TrimSpace(h.Get("Retry-After"))
 	if text == "" {
 		return 0, false
@@ -229,10 +230,16 @@ func parseRetryAfter(h http.Header) (time.Duration, bool) {
 		}
 		return time.Duration(n) * time.Second, true
 	}
-	if t, err := http.ParseTime(text); err == nil {
-		return time.Until(t), true // Until saturates
+	at, err := http.ParseTime(text)
+	if err != nil {
+		return 0, false
 	}
-	return 0, false
+	now, err := http.ParseTime(h.Get("Date"))
+	if err != nil {
+		now = time.Now()
+	}
+	wait = at.Sub(now) // which saturates
+	return wait, wait > 0
 }
 
 // isPermanent reports whether another attempt would fail in the same way.

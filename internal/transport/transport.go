@@ -196,6 +196,8 @@ func (r *Result) Release() {
 var (
 	// ErrTooLarge reports a body above the cap.
 	ErrTooLarge = errors.New("the response is larger than the limit")
+	// ErrPartial reports a 206: no request asks for a part.
+	ErrPartial = errors.New("the response is only a part")
 	// ErrURL reports a URL that net/url would change.
 	ErrURL = errors.New("the URL is not valid")
 	// ErrTruncated is matched by errors of Request.Read and Request.Stream that report a body that
@@ -455,6 +457,10 @@ func origin(u *url.URL) string {
 func (c *call) readBody(resp *http.Response, r *Response) (err error) {
 	if resp.ProtoMajor == 2 && c.request.isWrite() {
 		defer c.proof.closeAtEnd(resp)()
+	}
+	if r.StatusCode == http.StatusPartialContent {
+		r.Body, _ = io.ReadAll(io.LimitReader(resp.Body, MaxErrorBody))
+		return ErrPartial
 	}
 	if c.request.Stream != nil {
 		r.Body, err = c.request.Stream(resp.Body)
