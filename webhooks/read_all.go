@@ -38,8 +38,10 @@ const errNoStartDate = permanentError("webhooks: ReadAll needs a StartDate")
 // without a provider. The same data may occur twice. Types without a list are not read: the streams
 // of workouts and sleeps are read by the ID of the summary.
 //
-// A resource is taken to be without data if its error matches [labhealth.ErrNotFound]. The error
-// for an unknown user, or one that was deleted meanwhile, does too and is returned.
+// A resource is without data if the service says so with an error that matches
+// [labhealth.ErrNotFound]: see [labhealth.APIError.FromService]. The error for an unknown user, or
+// one that was deleted meanwhile, matches it too and is returned. Another error ends the list of one
+// resource: a loop that goes on gets the others.
 //
 // A user with one provider takes 62 requests, and one more if anything was not found. Each further
 // provider takes one, each further half year 7, and each further page of samples one. Source:
@@ -56,11 +58,11 @@ func ReadAll(ctx context.Context, client *labhealth.Client, userID uuid.UUID, pa
 		for _, list := range lists {
 			isEmpty := true
 			for event, err := range list {
-				if isEmpty && errors.Is(err, labhealth.ErrNotFound) {
+				if isEmpty && isNotFound(err) {
 					isMissing = true
 					break
 				}
-				if !yield(event, err) || err != nil {
+				if !yield(event, err) {
 					return
 				}
 				isEmpty = false
@@ -118,6 +120,13 @@ func allLists(ctx context.Context, client *labhealth.Client, userID uuid.UUID, p
 	return lists, nil
 }
 
+// isNotFound reports whether the service says that there is no data. A proxy that says so knows
+// nothing of it.
+func isNotFound(err error) bool {
+	e, ok := errors.AsType[*labhealth.APIError](err)
+	return ok && errors.Is(err, labhealth.ErrNotFound) && e.FromService()
+}
+
 // withoutList are the resources of Users.Resources and of events that no list has.
 var withoutList = []labhealth.Resource{
 	labhealth.ResourceAppointment, labhealth.ResourceConnection, labhealth.ResourceDevice, labhealth.ResourceDeviceLegacy,
@@ -154,7 +163,7 @@ func providersAndResources(ctx context.Context, client *labhealth.Client, userID
 		}
 	}
 	for user, err := range client.Users.AllResources(ctx, labhealth.ListUserResourcesParams{UserID: userID}, opts...) {
-		if errors.Is(err, labhealth.ErrNotFound) {
+		if isNotFound(err) {
 			break
 		}
 		if err != nil {

@@ -131,6 +131,7 @@ func all(list func(func(*webhooks.Event, error) bool)) (types []string, failed e
 type allService struct {
 	*labhealth.Client
 	paths    map[string]string
+	missing  map[string]string // paths for which a proxy responds, with the body of its 404
 	requests []string
 }
 
@@ -148,7 +149,10 @@ func newAllService(t *testing.T) *allService {
 		if cursor := r.FormValue("next_cursor"); cursor != "" {
 			body, ok = s.paths[cursor]
 		}
-		if !ok {
+		if proxy, found := s.missing[r.URL.Path]; found {
+			w.WriteHeader(http.StatusNotFound)
+			body = proxy
+		} else if !ok {
 			w.WriteHeader(http.StatusNotFound)
 			body = `{"detail":"Not Found"}`
 		}
@@ -293,6 +297,36 @@ func TestReadAllErrors(t *testing.T) {
 	}
 	if last := s.requests[len(s.requests)-1]; !strings.HasPrefix(last, glucose) {
 		t.Errorf("%s is requested after the loop ended", last)
+	}
+}
+
+// What a proxy says of a resource is an error. A loop that goes on gets the other resources.
+func TestReadAllProxy(t *testing.T) {
+	glucose := "/v2/timeseries/" + readUser.String() + "/glucose/grouped"
+	water := "/v2/timeseries/" + readUser.String() + "/water/grouped"
+	for _, body := range []string{"<html>Not Found</html>", `{"message":"Not Found"}`, ""} {
+		s := newAllService(t)
+		s.paths[glucose], s.paths[water] = sampleGroups, sampleGroups
+		s.missing = map[string]string{glucose: body}
+		var types []string
+		failures := 0
+		for event, err := range webhooks.ReadAll(t.Context(), s.Client, readUser, march) {
+			if api, ok := errors.AsType[*labhealth.APIError](err); ok && api.StatusCode == http.StatusNotFound {
+				failures++
+				continue
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			types = append(types, string(event.Type))
+		}
+		if failures != 1 || !slices.Equal(types, []string{"daily.data.water.updated"}) {
+			t.Errorf("%q: %d failures, %q", body, failures, types)
+		}
+		s.missing = map[string]string{"/v2/introspect/resources": body}
+		if _, err := s.read(t, march); err == nil {
+			t.Errorf("%q: no error for the resources", body)
+		}
 	}
 }
 
