@@ -301,6 +301,15 @@ func (p *SamplePage) id() uuid.UUID {
 	return uuid.NewSHA1(uuid.Nil, content)
 }
 
+func (p *SamplePage) isEmpty() bool {
+	for _, groups := range p.Groups {
+		if slices.ContainsFunc(groups, func(group json.RawMessage) bool { return hasSamples(group) }) {
+			return false
+		}
+	}
+	return true
+}
+
 // hasSamples reports whether a group has samples, or is not known to have none.
 func hasSamples(group []byte) bool {
 	list := jsonread.Lookup(group, "data")
@@ -321,15 +330,30 @@ func (s *WearablesService) Samples(ctx context.Context, userID uuid.UUID, resour
 	return call(ctx, coreOf(s), new(SamplePage), r, opts)
 }
 
+// maxSamplePages is the number of pages of samples after which a list counts as endless.
+const maxSamplePages = 10_000
+
 // SamplePages returns an iterator over the pages of samples. It requests a page when the previous
 // one was processed, unless [WithPrefetch] is given, and otherwise behaves like
-// [LabTestsService.All].
+// [LabTestsService.All]. After 100 pages in a row without samples, and after 10,000 pages, it
+// returns a *DecodeError: read a shorter period.
 func (s *WearablesService) SamplePages(ctx context.Context, userID uuid.UUID, resource SampleResource, params ListSamplesParams, opts ...CallOption) iter.Seq2[*SamplePage, error] {
-	return cursorPages(ctx, opts, opSamples, params.NextCursor, (*SamplePage).id, func(ctx context.Context, cursor string, opts []CallOption) (cursorPage, error) {
+	pages := cursorPages(ctx, opts, opSamples, params.NextCursor, (*SamplePage).id, func(ctx context.Context, cursor string, opts []CallOption) (cursorPage, error) {
 		params := params
 		params.NextCursor = cursor
 		return s.Samples(ctx, userID, resource, params, opts...)
 	})
+	return func(yield func(*SamplePage, error) bool) {
+		n := 0
+		for page, err := range pages {
+			if n++; n > maxSamplePages && err == nil {
+				page, err = nil, pageError(opSamples, &unreadable{reason: fmt.Sprintf("the list has more than %d pages", maxSamplePages)})
+			}
+			if !yield(page, err) || err != nil {
+				return
+			}
+		}
+	}
 }
 
 // SleepStream returns the data that was recorded during a sleep: GET

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
@@ -327,6 +328,85 @@ func TestReadAllProxy(t *testing.T) {
 		if _, err := s.read(t, march); err == nil {
 			t.Errorf("%q: no error for the resources", body)
 		}
+	}
+}
+
+// A list of samples that never ends is an error, whatever its pages have.
+func TestReadSamplesNeverEnds(t *testing.T) {
+	const sample = `{"groups":{"oura":[{"source":{"provider":"oura","type":"ring"},"data":[{"id":1,"timestamp":"2025-03-01T12:00:00Z","value":%d,"unit":"ml"}]}]},"next_cursor":"%d"}`
+	const none, empty = `{"groups":{},"next_cursor":"%[2]d"}`, `{"groups":{"oura":[{"source":{"provider":"oura","type":"ring"},"data":[]}]},"next_cursor":"%[2]d"}`
+	for name, test := range map[string]struct {
+		page  func(n int) string
+		most  int
+		error string
+	}{
+		"no groups":    {func(int) string { return none }, 100, "empty page in a row"},
+		"no samples":   {func(int) string { return empty }, 100, "empty page in a row"},
+		"both":         {func(n int) string { return []string{none, empty}[n%2] }, 100, "empty page in a row"},
+		"one repeated": {func(n int) string { return []string{empty, strings.Replace(sample, "%d", "%[1]d", 1), none}[n%3] }, 100, "repeats an earlier page"},
+		"all samples":  {func(int) string { return sample }, 10_001, "more than 10000 pages"},
+	} {
+		requests := 0
+		client, err := labhealth.NewClient("key", labhealth.WithBaseURL("http://127.0.0.1"), labhealth.WithHTTPClient(&http.Client{Transport: roundTrip(func(r *http.Request) string {
+			requests++
+			value := requests
+			if name == "one repeated" {
+				value = 1
+			}
+			return fmt.Sprintf(test.page(requests-1), value, requests)
+		})}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var failure error
+		for _, err := range webhooks.ReadSamples(t.Context(), client, readUser, "water", labhealth.ListSamplesParams{StartDate: march.StartDate}) {
+			failure = err
+		}
+		if failure == nil || !strings.Contains(failure.Error(), test.error) || requests > test.most {
+			t.Errorf("%s: %d requests, %v", name, requests, failure)
+		}
+	}
+}
+
+// roundTrip is a transport without a network. It returns the body of each response.
+type roundTrip func(r *http.Request) string
+
+// RoundTrip implements http.RoundTripper.
+func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) {
+	body := f(r)
+	return &http.Response{StatusCode: 200, Header: http.Header{"Content-Type": {"application/json"}}, Body: io.NopCloser(strings.NewReader(body)), ContentLength: int64(len(body)), Request: r}, nil
+}
+
+// Whatever the introspection has, the number of requests is limited, and an error says that
+// something was not read.
+func TestReadAllIsLimited(t *testing.T) {
+	names, slugs, users := strings.Builder{}, strings.Builder{}, strings.Builder{}
+	for n := range 5000 {
+		fmt.Fprintf(&names, `,"name_%d":{}`, n)
+		fmt.Fprintf(&slugs, `,"slug_%d":{}`, n)
+		fmt.Fprintf(&users, `{"user_id":"3c1f8f43-0d1c-4f55-9a0b-%012d","provider":{}},`, n)
+	}
+	for name, body := range map[string]string{
+		"resources": `{"data":[{"user_id":"` + readUser.String() + `","provider":{"oura":{"mood":{}` + names.String() + `}}}]}`,
+		"providers": `{"data":[{"user_id":"` + readUser.String() + `","provider":{"oura":{}` + slugs.String() + `}}]}`,
+		"users":     `{"data":[` + users.String() + `{"user_id":"` + readUser.String() + `","provider":{"oura":{"mood":{}}}}]}`,
+	} {
+		s := newAllService(t)
+		s.paths["/v2/introspect/resources"] = body
+		s.paths["/v2/timeseries/"+readUser.String()+"/glucose/grouped"] = sampleGroups
+		types, err := s.read(t, march)
+		if err == nil || !strings.Contains(err.Error(), "more than") || !slices.Equal(types, []string{"daily.data.glucose.updated"}) {
+			t.Errorf("%s: %q %v", name, types, err)
+		}
+		if len(s.requests) > 62+2*50+10 {
+			t.Errorf("%s: %d requests", name, len(s.requests))
+		}
+	}
+	// The connected providers are limited too.
+	s := newAllService(t)
+	s.paths["/v2/user/providers/"+readUser.String()] = `{"providers":[{"slug":"oura"}` + strings.ReplaceAll(strings.ReplaceAll(slugs.String(), `:{}`, `}`), `,"`, `,{"slug":"`) + `]}`
+	if _, err := s.read(t, march); err == nil || len(s.requests) > 62+50+10 {
+		t.Errorf("%d requests, %v", len(s.requests), err)
 	}
 }
 

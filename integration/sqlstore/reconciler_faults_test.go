@@ -1,7 +1,9 @@
 package sqlstore_test
 
 import (
+	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -495,6 +497,71 @@ func TestReconcileUnreliable(t *testing.T) {
 		}
 		if n := count(t, s.d.open(t), "labhealth_samples"); n != 9 {
 			t.Errorf("%d samples, %+v", n, s.found)
+		}
+	})
+}
+
+// Lists of users and orders that never end do not keep others from being read.
+func TestReconcileEndlessLists(t *testing.T) {
+	for name, total := range map[string]any{"no total": nil, "a total": 1_000_000_000} {
+		t.Run(name, func(t *testing.T) {
+			inFakeTime(t, func(t *testing.T, s *faulty) {
+				users := s.AddUsers(3)
+				for _, user := range users {
+					if err := s.AddSamples(user, "glucose", 3, labhealthtest.StartingAt(time.Now().Add(-time.Hour))); err != nil {
+						t.Fatal(err)
+					}
+				}
+				s.respond = func(r *http.Request) *http.Response {
+					switch {
+					case strings.Trim(r.URL.Path, "/") == "v2/user":
+						offset := r.URL.Query().Get("offset")
+						r = r.Clone(r.Context())
+						r.URL.RawQuery = ""
+						resp, err := s.truth.RoundTrip(r)
+						if err != nil {
+							return lost
+						}
+						var page map[string]any
+						if json.NewDecoder(resp.Body).Decode(&page) != nil {
+							return lost
+						}
+						page["offset"], page["total"] = json.RawMessage(cmp.Or(offset, "0")), total
+						body, _ := json.Marshal(page)
+						return response(r, http.StatusOK, body)
+					case mentionsAny(r, users[:1]) && strings.Contains(r.URL.Path, "water"):
+						return response(r, http.StatusOK, fmt.Appendf(nil, `{"groups":{},"next_cursor":%q}`, uuid.NewString()))
+					}
+					return nil
+				}
+				s.run(t, &sqlstore.Reconciler{Rate: 100}, 10*time.Minute)
+				pass := s.found["users"]
+				if n := count(t, s.d.open(t), "labhealth_samples"); n != 9 || !pass.Complete || pass.Failed == 0 || pass.Requests > 5000 || len(s.errs) != 0 {
+					t.Errorf("%d samples, %+v %v", n, pass, s.errs)
+				}
+			})
+		})
+	}
+	// A list whose pages differ ends after very many.
+	inFakeTime(t, func(t *testing.T, s *faulty) {
+		s.respond = func(r *http.Request) *http.Response {
+			switch strings.Trim(r.URL.Path, "/") {
+			case "v2/user":
+				return response(r, http.StatusOK, fmt.Appendf(nil, `{"users":[{"user_id":%q}],"total":1000000000,"offset":%s,"limit":1}`, uuid.New(), cmp.Or(r.URL.Query().Get("offset"), "0")))
+			case "orders":
+				return response(r, http.StatusOK, fmt.Appendf(nil, `{"orders":[{"id":%q,"user_id":%q,"created_at":%q}],"total":1000000000,"page":1,"size":1}`, uuid.New(), uuid.New(), time.Now().Format(time.RFC3339Nano)))
+			}
+			return response(r, http.StatusNotFound, []byte(`{"detail":"User not found"}`))
+		}
+		started := time.Now().UTC().Format(time.RFC3339Nano)
+		for _, pass := range []string{"walk", "users", "changed"} {
+			s.d.exec(t, `INSERT INTO labhealth_reconciled (name, value) VALUES ('`+pass+`', '{"started":"`+started+`","pages":99990}')`)
+		}
+		s.run(t, &sqlstore.Reconciler{Rate: 100}, time.Minute)
+		for _, pass := range []string{"walk", "users", "changed"} {
+			if found := s.found[pass]; !found.Complete || found.Failed != 1 || s.errs[pass] != 0 {
+				t.Errorf("%s: %+v %v", pass, found, s.errs)
+			}
 		}
 	})
 }

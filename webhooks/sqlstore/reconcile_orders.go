@@ -78,7 +78,21 @@ func (p *pass) nextOrders(ctx context.Context, params labhealth.ListOrdersParams
 		last = true
 	}
 	p.movePosition(orders, number)
-	return orders, readAt, last, nil
+	return orders, readAt, last || p.isEndless(), nil
+}
+
+// maxPages is the number of pages after which a list counts as endless.
+const maxPages = 100_000
+
+// isEndless counts a page of a list, and reports whether there were too many. The rest has failed.
+func (p *pass) isEndless() bool {
+	if p.at.Pages++; p.at.Pages < maxPages {
+		return false
+	}
+	p.at.Pages = 0
+	p.at.Failed++
+	p.found.Failed++
+	return true
 }
 
 // note records what an order of a page shows.

@@ -23,6 +23,7 @@ type progress struct {
 	Since  time.Time `json:"since,omitzero"`  // those updated since; kept for the next pass
 	Newest time.Time `json:"newest,omitzero"` // the latest update that was seen
 
+	Pages int `json:"pages,omitzero"` // pages of a list that were read
 	// Of a list after a page that could not be read: see passPage.
 	Size   int `json:"size,omitzero"`   // of the next pages; 0 for the usual one
 	Small  int `json:"small,omitzero"`  // how many pages have that size before a larger one is tried

@@ -162,15 +162,20 @@ func (p *pass) listUsers(ctx context.Context) error {
 	if page.Offset != int64(p.at.Offset) {
 		return errors.New("sqlstore: the service returns another page of users than the requested one")
 	}
-	var ids []any
+	ids, known := []any{}, map[uuid.UUID]bool{}
+	isRepeated := len(page.Users) > 0
 	for i := range page.Users {
-		if id := page.Users[i].UserID; id != uuid.Nil && p.owns(id) {
+		id := page.Users[i].UserID
+		isRepeated = isRepeated && p.previous[id]
+		known[id] = true
+		if id != uuid.Nil && p.owns(id) {
 			ids = append(ids, id.String())
 		}
 	}
-	if len(ids) > 0 {
-		rows := strings.TrimPrefix(strings.Repeat(", (?, 0)", len(ids)), ", ")
-		if _, err := p.Store.exec(ctx, insertUsers+`VALUES `+rows+ignoreKnown, ids...); err != nil {
+	p.previous = known
+	for chunk := range slices.Chunk(ids, usersPage) {
+		rows := strings.TrimPrefix(strings.Repeat(", (?, 0)", len(chunk)), ", ")
+		if _, err := p.Store.exec(ctx, insertUsers+`VALUES `+rows+ignoreKnown, chunk...); err != nil {
 			return err
 		}
 	}
@@ -179,7 +184,12 @@ func (p *pass) listUsers(ctx context.Context) error {
 	if p.at.Small--; p.at.Small <= 0 {
 		p.at.Size = 0
 	}
-	if len(page.Users) > 0 && (page.Total <= 0 || int64(p.at.Offset) < page.Total) {
+	more := len(page.Users) > 0 && (page.Total <= 0 || int64(p.at.Offset) < page.Total)
+	switch {
+	case more && isRepeated && page.Total > 0: // the offset is ignored
+		p.at.Failed++
+		p.found.Failed++
+	case more && !isRepeated && !p.isEndless():
 		return nil
 	}
 	return p.listStoredUsers(ctx)
