@@ -2,6 +2,7 @@ package sqlstore
 
 import (
 	"context"
+	"crypto/sha256"
 	"database/sql"
 	"encoding/json"
 	"fmt"
@@ -127,7 +128,7 @@ var reactionSpace = uuid.MustParse("6b5f1c1e-52f0-4f0e-9d0b-0d8f5a1c7e21")
 
 // reactionID returns the ID of a reaction to a change of an order.
 func reactionID(kind ReactionKind, orderID uuid.UUID, change string) uuid.UUID {
-	return uuid.NewSHA1(reactionSpace, slices.Concat([]byte(kind), orderID[:], []byte(change)))
+	return uuid.NewHash(sha256.New(), reactionSpace, slices.Concat([]byte(kind), orderID[:], []byte(change)), 8)
 }
 
 func (s *Store) reactsTo(kind ReactionKind) bool { return slices.Contains(s.Reactions, kind) }

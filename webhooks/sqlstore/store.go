@@ -3,6 +3,7 @@ package sqlstore
 import (
 	"context"
 	"database/sql"
+	"database/sql/driver"
 	"errors"
 	"time"
 
@@ -103,6 +104,41 @@ func (s *Store) transact(ctx context.Context, op string, f func(*sql.Tx) error) 
 		return err
 	}
 	return retry(ctx, op, func() error { return s.dialect.transact(ctx, f) })
+}
+
+// inTx runs f in a transaction, and commits it.
+func inTx(ctx context.Context, db *sql.DB, options *sql.TxOptions, f func(*sql.Tx) error) error {
+	return onConn(ctx, db, func(conn *sql.Conn) (begun bool, err error) {
+		tx, err := conn.BeginTx(ctx, options)
+		if err != nil {
+			return false, err
+		}
+		defer tx.Rollback()
+		if err := f(tx); err != nil {
+			return true, err
+		}
+		return true, tx.Commit()
+	})
+}
+
+// onConn runs f with a connection of the pool, and with the next one if the server has closed it and
+// f has begun nothing, as package sql does. A connection that cannot write leaves the pool: after a
+// failover, the sessions of the old primary stay read-only.
+func onConn(ctx context.Context, db *sql.DB, f func(*sql.Conn) (begun bool, err error)) error {
+	for idle := db.Stats().Idle; ; idle-- {
+		conn, err := db.Conn(ctx)
+		if err != nil {
+			return err
+		}
+		begun, err := f(conn)
+		if isReadOnly(err, begun) {
+			_ = conn.Raw(func(any) error { return driver.ErrBadConn })
+		}
+		conn.Close()
+		if begun || idle < 0 || !errors.Is(err, driver.ErrBadConn) {
+			return err
+		}
+	}
 }
 
 // maxAttempts is the number of attempts of a transaction.
