@@ -136,6 +136,11 @@
 // extension that a managed service may lack and needs a job of its own. Partitions that a database
 // administrator makes, with pg_partman or by hand, are used as they are.
 //
+// The encoding of the database must be UTF8. After a failover, a session of the old primary may stay
+// connected and be read-only: such a session leaves the pool with its first write, which fails. One
+// that nobody writes with stays, as does one of a server that does not respond anymore, so limit the
+// life of sessions too: db.SetConnMaxLifetime(5 * time.Minute).
+//
 // SQLite 3.35 or newer, in a file. Tested: modernc.org/sqlite. Its connections should have
 //
 //	PRAGMA journal_mode = WAL     -- readers and the writer do not wait for each other

@@ -163,7 +163,10 @@ func (r *Reactor) check(ctx context.Context) error {
 	if err := r.Store.usable(ctx); err != nil {
 		return err
 	}
-	if len(r.Store.Reactions) == 0 {
+	if err := r.Store.fixReactions(); err != nil {
+		return err
+	}
+	if len(r.Store.selected()) == 0 {
 		return errors.New("sqlstore: Store.Reactions is empty: nothing is queued for the Reactor")
 	}
 	for _, f := range []struct {

@@ -162,6 +162,9 @@ func (r *Reconciler) Run(ctx context.Context) error {
 	if err := r.check(ctx); err != nil {
 		return err
 	}
+	if err := r.Store.fixReactions(); err != nil {
+		return err
+	}
 	l := &lease{store: r.Store, holder: uuid.NewString()}
 	for ctx.Err() == nil {
 		held, err := l.take(ctx)

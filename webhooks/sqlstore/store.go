@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"database/sql/driver"
 	"errors"
+	"sync/atomic"
 	"time"
 
 	"github.com/labhealth/labhealth-go/internal/jitter"
@@ -36,10 +37,11 @@ type Store struct {
 	// samples were deleted as rows, from is the zero time, and rows is their number. Several
 	// goroutines may call it at the same time.
 	Expired func(from, before time.Time, rows int64)
-	// Reactions lists the kinds of changes that are queued for a [Reactor]; nil queues none. It
-	// must not be changed after the first use of the store, and all processes that write to the
-	// database must set the same, except one that fills a new database before the others: see the
-	// package documentation.
+	// Reactions lists the kinds of changes that are queued for a [Reactor]; nil queues none. Set it
+	// before the first use of the store: a change after a [Worker], a Reactor or a [Reconciler] was
+	// started has no effect, and is an error of those that are started later. All processes that
+	// write to the database must set the same, except one that fills a new database before the
+	// others: see the package documentation.
 	Reactions []ReactionKind
 
 	db      *sql.DB
@@ -54,6 +56,8 @@ type Store struct {
 	reactionCursors [reactionParts]*cursor // of the reactors
 	reactionCounted [reactionParts]*cursor // of Backlog
 	queued          chan struct{}          // wakes an idle reactor of this process
+
+	fixed atomic.Pointer[[]ReactionKind] // Reactions, when something was started
 }
 
 // Open returns a store of db. It checks its arguments and runs no statement: see [Store.Migrate].

@@ -144,7 +144,7 @@ func (w *Worker) Run(ctx context.Context) error {
 	}
 	failures, maintain := 0, time.Time{}
 	for {
-		step, err := w.Step(ctx)
+		step, err := w.observedStep(ctx)
 		if err == nil && time.Now().After(maintain) {
 			maintain = time.Now().Add(w.maintain(ctx))
 		}
@@ -199,7 +199,7 @@ func (w *Worker) check(ctx context.Context) error {
 			return fmt.Errorf("sqlstore: Worker.%s must not be negative", f.name)
 		}
 	}
-	return nil
+	return w.Store.fixReactions()
 }
 
 // functionError is an error of the application's function.
@@ -262,6 +262,10 @@ func (w *Worker) Step(ctx context.Context) (Step, error) {
 	if err := w.check(ctx); err != nil {
 		return Step{}, err
 	}
+	return w.observedStep(ctx)
+}
+
+func (w *Worker) observedStep(ctx context.Context) (Step, error) {
 	o := &observation{StepObserver: w.Observe, ctx: ctx}
 	step, err := w.step(ctx, o)
 	o.end(step, err)
