@@ -24,8 +24,9 @@ type ReadAllParams struct {
 // menstrualCycleDays is how long before the period a menstrual cycle can start that changed in it.
 const menstrualCycleDays = 90
 
-// maxOthers is the number of resources that the package does not know, and of providers, up to which
-// they are read, and maxListedUsers the number of users in which the resources of one are looked for.
+// maxOthers is the number of resources that the package does not know, and of providers, up to
+// which they are read, and maxListedUsers the number of users in which the resources of one are
+// looked for.
 const (
 	maxOthers      = 50
 	maxListedUsers = 1000
@@ -47,14 +48,14 @@ const errNoStartDate = permanentError("webhooks: ReadAll needs a StartDate")
 // It reads the resource of every type of daily.data events in the order of the constants of
 // [EventType], and then by name those that the package does not know but Users.Resources reports. A
 // profile is read for each provider of Users.ConnectedProviders and Users.Resources, and once
-// without a provider. If there are more than 50 providers, or unknown resources, 50 are read, and an
-// error follows the last event. The same data may occur twice. Types without a list are not read:
-// the streams of workouts and sleeps are read by the ID of the summary.
+// without a provider. If there are more than 50 providers, or unknown resources, 50 are read, and
+// an error follows the last event. The same data may occur twice. Types without a list are not
+// read: the streams of workouts and sleeps are read by the ID of the summary.
 //
 // A resource is without data if the service says so with an error that matches
 // [labhealth.ErrNotFound]: see [labhealth.APIError.FromService]. The error for an unknown user, or
-// one that was deleted meanwhile, matches it too and is returned. Another error ends the list of one
-// resource: a loop that goes on gets the others.
+// one that was deleted meanwhile, matches it too and is returned. Another error ends the list of
+// one resource: a loop that goes on gets the others.
 //
 // A user with one provider takes 62 requests, and one more if anything was not found. Each further
 // provider takes one, each further half year 7, and each further page of samples one. Source:
@@ -190,19 +191,14 @@ func providersAndResources(ctx context.Context, client *labhealth.Client, userID
 				continue
 			}
 			for name := range resources {
-				names[name] = isResourceName(name) && !slices.Contains(withoutList, labhealth.Resource(name))
+				names[name] = true
 			}
 		}
 	}
 	if provider != "" {
 		slugs = map[string]bool{provider: true}
 	}
-	for resource := range dailyResources() {
-		delete(names, resource)
-		api, _ := namesOf(labhealth.SampleResource(resource))
-		delete(names, string(api))
-	}
-	maps.DeleteFunc(names, func(_ string, isOther bool) bool { return !isOther })
+	deleteKnown(names)
 	providers, others = slices.Sorted(maps.Keys(slugs)), slices.Sorted(maps.Keys(names))
 	if len(providers) > maxOthers || len(others) > maxOthers {
 		limit = errManyOthers
@@ -210,8 +206,20 @@ func providersAndResources(ctx context.Context, client *labhealth.Client, userID
 	return providers[:min(len(providers), maxOthers)], others[:min(len(others), maxOthers)], limit
 }
 
-// userResources returns what Users.Resources has of a user. With errManyUsers, there may be more: the
-// service ignores the parameter.
+// deleteKnown deletes what is in dailyResources, and names that cannot be those of lists.
+func deleteKnown(names map[string]bool) {
+	for resource := range dailyResources() {
+		delete(names, resource)
+		api, _ := namesOf(labhealth.SampleResource(resource))
+		delete(names, string(api))
+	}
+	maps.DeleteFunc(names, func(name string, _ bool) bool {
+		return !isResourceName(name) || slices.Contains(withoutList, labhealth.Resource(name))
+	})
+}
+
+// userResources returns what Users.Resources has of a user. With errManyUsers, there may be more:
+// the service ignores the parameter.
 func userResources(ctx context.Context, client *labhealth.Client, userID uuid.UUID, opts []labhealth.CallOption) (users []*labhealth.UserResources, err error) {
 	listed := 0
 	for user, err := range client.Users.AllResources(ctx, labhealth.ListUserResourcesParams{UserID: userID}, opts...) {

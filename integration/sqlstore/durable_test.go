@@ -83,8 +83,8 @@ func TestSQLiteCommitsWhatItAcknowledges(t *testing.T) {
 	}
 }
 
-// A delivery is acknowledged when its commit is over, and not before. If the commit fails, it is not
-// acknowledged.
+// A delivery is acknowledged when its commit is over, and not before. If the commit fails, it is
+// not acknowledged.
 func TestReceiveAcknowledgesAfterCommit(t *testing.T) {
 	onBoth(t, func(t *testing.T, d database) {
 		d.store(t)

@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// faults is between a store and its driver and decides the result of each operation: "begin", "begin
-// read-only", "commit" or a statement.
+// faults is between a store and its driver and decides the result of each operation: "begin",
+// "begin read-only", "commit" or a statement.
 type faults struct {
 	mu sync.Mutex
 	// before returns an error in place of an operation, after one in place of its success.

@@ -50,8 +50,8 @@ func (d *postgres) beginRead(ctx context.Context) (*sql.Tx, error) {
 
 func (*postgres) confirm(context.Context) error { return nil } // what is visible was committed
 
-// migrate tries a read-only transaction first, because a standby rejects others. There is nothing to
-// write if the tables are current.
+// migrate tries a read-only transaction first, because a standby rejects others. There is nothing
+// to write if the tables are current.
 func (d *postgres) migrate(ctx context.Context, f func(*sql.Tx) error) error {
 	tx, err := d.beginRead(ctx)
 	if err != nil {

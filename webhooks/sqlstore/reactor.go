@@ -34,9 +34,9 @@ import (
 // called. A transition that is received later than others is called later too. All other reactions
 // are called in no order, several at the same time, also those of one user.
 //
-// A reaction that is to be called later than in an hour, or Delay or twice Timeout if that is longer,
-// was taken or delayed by a process whose clock was ahead, and is called within a minute. So do not
-// let the reactors of one database have different values above an hour.
+// A reaction that is to be called later than in an hour, or Delay or twice Timeout if that is
+// longer, was taken or delayed by a process whose clock was ahead, and is called within a minute.
+// So do not let the reactors of one database have different values above an hour.
 //
 // Nothing else waits for React: receiving, workers and the other reactions go on, with one call
 // less at the same time.

@@ -208,8 +208,8 @@ func (p *pass) resize() {
 	p.passKnown()
 }
 
-// passKnown moves the position behind the first order of a list, if a page has one order: it was the
-// last one of the page before.
+// passKnown moves the position behind the first order of a list, if a page has one order: it was
+// the last one of the page before.
 func (p *pass) passKnown() {
 	if p.at.Size == 1 && p.at.Page == 1 && !p.at.From.IsZero() && !p.at.Numbered {
 		p.at.Page = 2

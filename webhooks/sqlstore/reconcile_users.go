@@ -162,22 +162,9 @@ func (p *pass) listUsers(ctx context.Context) error {
 	if page.Offset != int64(p.at.Offset) {
 		return errors.New("sqlstore: the service returns another page of users than the requested one")
 	}
-	ids, known := []any{}, map[uuid.UUID]bool{}
-	isRepeated := len(page.Users) > 0
-	for i := range page.Users {
-		id := page.Users[i].UserID
-		isRepeated = isRepeated && p.previous[id]
-		known[id] = true
-		if id != uuid.Nil && p.owns(id) {
-			ids = append(ids, id.String())
-		}
-	}
-	p.previous = known
-	for chunk := range slices.Chunk(ids, usersPage) {
-		rows := strings.TrimPrefix(strings.Repeat(", (?, 0)", len(chunk)), ", ")
-		if _, err := p.Store.exec(ctx, insertUsers+`VALUES `+rows+ignoreKnown, chunk...); err != nil {
-			return err
-		}
+	isRepeated, err := p.addUsers(ctx, page.Users)
+	if err != nil {
+		return err
 	}
 	p.at.Offset += len(page.Users)
 	p.at.Passed = 0
@@ -195,6 +182,29 @@ func (p *pass) listUsers(ctx context.Context) error {
 	return p.listStoredUsers(ctx)
 }
 
+// addUsers adds the users of a page to those that are compared. It reports whether all of them were
+// on the page before.
+func (p *pass) addUsers(ctx context.Context, users []labhealth.User) (isRepeated bool, err error) {
+	ids, known := []any{}, map[uuid.UUID]bool{}
+	isRepeated = len(users) > 0
+	for i := range users {
+		id := users[i].UserID
+		isRepeated = isRepeated && p.previous[id]
+		known[id] = true
+		if id != uuid.Nil && p.owns(id) {
+			ids = append(ids, id.String())
+		}
+	}
+	p.previous = known
+	for chunk := range slices.Chunk(ids, usersPage) {
+		rows := strings.TrimPrefix(strings.Repeat(", (?, 0)", len(chunk)), ", ")
+		if _, err := p.Store.exec(ctx, insertUsers+`VALUES `+rows+ignoreKnown, chunk...); err != nil {
+			return false, err
+		}
+	}
+	return isRepeated, nil
+}
+
 // listStoredUsers ends the list of users with stored ones.
 func (p *pass) listStoredUsers(ctx context.Context) error {
 	p.at.Offset = -1
@@ -208,7 +218,8 @@ const usersPage = 500
 
 // passUsers moves the position when a page of users cannot be read although the service responds to
 // other requests: to a page of a tenth of the size or, if it has one user, past that user, and past
-// more behind several such users. What is passed counts as failed. If no end is found, the list ends.
+// more behind several such users. What is passed counts as failed. If no end is found, the list
+// ends.
 func (p *pass) passUsers(ctx context.Context, err error) error {
 	const most = 40
 	if verdictOf(ctx, err) != unclear || !p.responds(ctx) {
@@ -268,8 +279,8 @@ const (
 	insertUser  = insertUsers + `VALUES (?, 0)` + ignoreKnown
 )
 
-// readUser reads wearable data of a user, and applies it in parts. If a few lists cannot be read, it
-// returns the error after it has read the others.
+// readUser reads wearable data of a user, and applies it in parts. If a few lists cannot be read,
+// it returns the error after it has read the others.
 func (p *pass) readUser(ctx context.Context, id uuid.UUID, from, to time.Time) error {
 	const partEvents, partSamples, fewLists = 100, 5000, 10
 	started := time.Now()

@@ -125,9 +125,9 @@ func inTx(ctx context.Context, db *sql.DB, options *sql.TxOptions, f func(*sql.T
 	})
 }
 
-// onConn runs f with a connection of the pool, and with the next one if the server has closed it and
-// f has begun nothing, as package sql does. A connection that cannot write leaves the pool: after a
-// failover, the sessions of the old primary stay read-only.
+// onConn runs f with a connection of the pool, and with the next one if the server has closed it
+// and f has begun nothing, as package sql does. A connection that cannot write leaves the pool:
+// after a failover, the sessions of the old primary stay read-only.
 func onConn(ctx context.Context, db *sql.DB, f func(*sql.Conn) (begun bool, err error)) error {
 	for idle := db.Stats().Idle; ; idle-- {
 		conn, err := db.Conn(ctx)

@@ -36,8 +36,8 @@ import (
 //
 // Deliveries that failed and are due again are in batches of their own, which get about a quarter
 // of the time if there are others. So do suspects. One that is due later than an hour, or Delay or
-// twice Timeout if that is longer, was delayed by a process whose clock was ahead, and is due within
-// a minute. So do not let the workers of one database have different values above an hour.
+// twice Timeout if that is longer, was delayed by a process whose clock was ahead, and is due
+// within a minute. So do not let the workers of one database have different values above an hour.
 //
 // Taking the oldest first does not guarantee an order: workers run concurrently, and failed
 // deliveries are attempted later. The stored content is the same in any order. With PostgreSQL, a
