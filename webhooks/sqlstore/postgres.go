@@ -41,7 +41,12 @@ func (*postgres) skipLocked() string { return ` FOR UPDATE SKIP LOCKED` }
 func (d *postgres) transact(ctx context.Context, f func(*sql.Tx) error) error {
 	// Each statement sees the transactions committed before it, even after it has waited for a
 	// lock.
-	return inTx(ctx, d.db, &sql.TxOptions{Isolation: sql.LevelReadCommitted}, f)
+	return inTx(ctx, d.db, &sql.TxOptions{Isolation: sql.LevelReadCommitted}, func(tx *sql.Tx) error {
+		if err := f(tx); err != nil {
+			return err
+		}
+		return tx.Commit()
+	})
 }
 
 func (d *postgres) beginRead(ctx context.Context) (*sql.Tx, error) {

@@ -53,7 +53,10 @@ func (d *sqlite) writeTx(ctx context.Context, f func(*sql.Tx) error) error {
 		if err := f(tx); err != nil {
 			return err
 		}
-		return ensureCommit(ctx, tx)
+		if err := ensureCommit(ctx, tx); err != nil {
+			return err
+		}
+		return tx.Commit()
 	})
 }
 

@@ -110,7 +110,7 @@ func (s *Store) transact(ctx context.Context, op string, f func(*sql.Tx) error) 
 	return retry(ctx, op, func() error { return s.dialect.transact(ctx, f) })
 }
 
-// inTx runs f in a transaction, and commits it.
+// inTx runs f in a transaction, which f commits.
 func inTx(ctx context.Context, db *sql.DB, options *sql.TxOptions, f func(*sql.Tx) error) error {
 	return onConn(ctx, db, func(conn *sql.Conn) (begun bool, err error) {
 		tx, err := conn.BeginTx(ctx, options)
@@ -118,10 +118,7 @@ func inTx(ctx context.Context, db *sql.DB, options *sql.TxOptions, f func(*sql.T
 			return false, err
 		}
 		defer tx.Rollback()
-		if err := f(tx); err != nil {
-			return true, err
-		}
-		return true, tx.Commit()
+		return true, f(tx)
 	})
 }
 
