@@ -25,7 +25,6 @@ type page[C comparable] struct {
 	err   error // why there is none, after the items
 
 	allowEmpty bool // the page may be empty even if it is not the last
-	isEmpty    bool // it counts as empty, whatever its items are
 	repeatEnds bool // a page that repeats the previous one ends the list
 }
 
@@ -55,9 +54,6 @@ func cursorPages[P any](ctx context.Context, opts []CallOption, op, start string
 func pageWithCursor(current cursorPage) page[string] {
 	items, next := current.elements()
 	p := page[string]{items: items, last: next == nil || *next == "", allowEmpty: true}
-	if samples, ok := current.(*SamplePage); ok {
-		p.isEmpty = samples.isEmpty()
-	}
 	for _, field := range current.Malformed() {
 		// It is nil, as at the end of the list. Field next is an older name of it.
 		if field.Path == "next_cursor" || field.Path == "next" && p.last {
@@ -167,9 +163,6 @@ func yieldPages[P any, C comparable](reader *pageReader[C], start C, id func(P) 
 		}
 		items := reflect.ValueOf(p.items)
 		ids := pageIDs(items, id)
-		if p.isEmpty {
-			ids = ids[:0]
-		}
 		if p.repeatEnds && equalPages(ids, h.previous) {
 			return nil
 		}

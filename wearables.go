@@ -344,16 +344,50 @@ func (s *WearablesService) SamplePages(ctx context.Context, userID uuid.UUID, re
 		return s.Samples(ctx, userID, resource, params, opts...)
 	})
 	return func(yield func(*SamplePage, error) bool) {
-		n := 0
+		var progress sampleProgress
 		for page, err := range pages {
-			if n++; n > maxSamplePages && err == nil {
-				page, err = nil, pageError(opSamples, &unreadable{reason: fmt.Sprintf("the list has more than %d pages", maxSamplePages)})
+			if err == nil {
+				if err = progress.check(page); err != nil {
+					page = nil
+				}
 			}
 			if !yield(page, err) || err != nil {
 				return
 			}
 		}
 	}
+}
+
+// sampleProgress finds a list that does not end. To cursorPages, which finds other such lists, a
+// page is an element, so that none is empty.
+type sampleProgress struct {
+	pages, empty int       // pages, and those without samples since the last one with any
+	last         uuid.UUID // the ID of that one
+}
+
+func (s *sampleProgress) check(page *SamplePage) error {
+	s.pages++
+	s.empty++
+	reason := ""
+	if !page.isEmpty() {
+		id := page.id()
+		if id == s.last {
+			reason = "it repeats an earlier page"
+		}
+		s.last, s.empty = id, 0
+	}
+	_, next := page.elements()
+	isLast := next == nil || *next == ""
+	switch {
+	case s.empty == maxEmptyPages && !isLast:
+		reason = fmt.Sprintf("it is the %dth empty page in a row although more is to come", maxEmptyPages)
+	case s.pages > maxSamplePages:
+		reason = fmt.Sprintf("the list has more than %d pages", maxSamplePages)
+	}
+	if reason == "" {
+		return nil
+	}
+	return pageError(opSamples, &unreadable{reason: reason})
 }
 
 // SleepStream returns the data that was recorded during a sleep: GET

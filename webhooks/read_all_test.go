@@ -368,6 +368,26 @@ func TestReadSamplesNeverEnds(t *testing.T) {
 	}
 }
 
+// A list may have many empty pages in a row, and end with one.
+func TestReadSamplesAfterEmptyPages(t *testing.T) {
+	requests := 0
+	client, err := labhealth.NewClient("key", labhealth.WithBaseURL("http://127.0.0.1"), labhealth.WithHTTPClient(&http.Client{Transport: roundTrip(func(*http.Request) string {
+		if requests++; requests == 100 {
+			return `{"groups":{},"next_cursor":null}`
+		}
+		return fmt.Sprintf(`{"groups":{},"next_cursor":"%d"}`, requests)
+	})}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, err := range webhooks.ReadSamples(t.Context(), client, readUser, "water", labhealth.ListSamplesParams{StartDate: march.StartDate}) {
+		t.Error(err)
+	}
+	if requests != 100 {
+		t.Errorf("%d requests", requests)
+	}
+}
+
 // roundTrip is a transport without a network. It returns the body of each response.
 type roundTrip func(r *http.Request) string
 
