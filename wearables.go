@@ -297,6 +297,15 @@ func (p *SamplePage) id() uuid.UUID {
 	return contentID(content)
 }
 
+func (p *SamplePage) isEmpty() bool {
+	for _, groups := range p.Groups {
+		if slices.ContainsFunc(groups, func(group json.RawMessage) bool { return hasSamples(group) }) {
+			return false
+		}
+	}
+	return true
+}
+
 // hasSamples reports whether a group has samples, or is not known to have none.
 func hasSamples(group []byte) bool {
 	list := jsonread.Lookup(group, "data")
@@ -317,15 +326,64 @@ func (s *WearablesService) Samples(ctx context.Context, userID uuid.UUID, resour
 	return call(ctx, coreOf(s), new(SamplePage), r, opts)
 }
 
+// maxSamplePages is the number of pages of samples after which a list counts as endless.
+const maxSamplePages = 10_000
+
 // SamplePages returns an iterator over the pages of samples. It requests a page when the previous
 // one was processed, unless [WithPrefetch] is given, and otherwise behaves like
-// [LabTestsService.All].
+// [LabTestsService.All]. After 100 pages in a row without samples, and after 10,000 pages, it
+// returns a *DecodeError: read a shorter period.
 func (s *WearablesService) SamplePages(ctx context.Context, userID uuid.UUID, resource SampleResource, params ListSamplesParams, opts ...CallOption) iter.Seq2[*SamplePage, error] {
-	return cursorPages(ctx, opts, opSamples, params.NextCursor, (*SamplePage).id, func(ctx context.Context, cursor string, opts []CallOption) (cursorPage, error) {
+	pages := cursorPages(ctx, opts, opSamples, params.NextCursor, (*SamplePage).id, func(ctx context.Context, cursor string, opts []CallOption) (cursorPage, error) {
 		params := params
 		params.NextCursor = cursor
 		return s.Samples(ctx, userID, resource, params, opts...)
 	})
+	return func(yield func(*SamplePage, error) bool) {
+		var progress sampleProgress
+		for page, err := range pages {
+			if err == nil {
+				if err = progress.check(page); err != nil {
+					page = nil
+				}
+			}
+			if !yield(page, err) || err != nil {
+				return
+			}
+		}
+	}
+}
+
+// sampleProgress finds a list that does not end. To cursorPages, which finds other such lists, a
+// page is an element, so that none is empty.
+type sampleProgress struct {
+	pages, empty int       // pages, and those without samples since the last one with any
+	last         uuid.UUID // the ID of that one
+}
+
+func (s *sampleProgress) check(page *SamplePage) error {
+	s.pages++
+	s.empty++
+	reason := ""
+	if !page.isEmpty() {
+		id := page.id()
+		if id == s.last {
+			reason = "it repeats an earlier page"
+		}
+		s.last, s.empty = id, 0
+	}
+	_, next := page.elements()
+	isLast := next == nil || *next == ""
+	switch {
+	case s.empty == maxEmptyPages && !isLast:
+		reason = fmt.Sprintf("it is the %dth empty page in a row although more is to come", maxEmptyPages)
+	case s.pages > maxSamplePages:
+		reason = fmt.Sprintf("the list has more than %d pages", maxSamplePages)
+	}
+	if reason == "" {
+		return nil
+	}
+	return pageError(opSamples, &unreadable{reason: reason})
 }
 
 // SleepStream returns the data that was recorded during a sleep: GET

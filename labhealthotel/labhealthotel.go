@@ -1,10 +1,11 @@
 // Package labhealthotel traces and measures the calls, the webhook handler, the worker and the
-// reactor of labhealth-go with OpenTelemetry:
+// reactor of labhealth-go with OpenTelemetry, and measures its reconciler:
 //
 //	client, err := labhealth.NewClient(key, labhealth.WithBaseURL(url), labhealthotel.Client())
 //	handler, err := webhooks.NewHandler(verifier, apply, labhealthotel.Handler())
 //	worker := &sqlstore.Worker{Store: store, Observe: labhealthotel.Worker()}
 //	reactor := &sqlstore.Reactor{Store: store, React: react, Observe: labhealthotel.Reactor()}
+//	reconciler := &sqlstore.Reconciler{Store: store, Client: client, Observe: labhealthotel.Reconciler()}
 //
 // Spans and metrics go to the global providers of package otel, unless an option names others.
 // Calls of package bulk, iterators and management clients are calls of a client.
@@ -87,6 +88,19 @@
 //
 //	labhealth.reactor.call.duration  histogram, s: by labhealth.reaction.kind and .result, see [sqlstore.ReactionResult]
 //	labhealth.reactor.errors         counter: errors of the database, by error.type
+//
+// # Reconciler
+//
+// There are no spans but those of the calls. Metrics, by labhealth.reconciler.pass, see
+// [sqlstore.Reconciled]:
+//
+//	labhealth.reconciler.requests       counter: with repeated attempts
+//	labhealth.reconciler.read           counter: by labhealth.reconciler.kind ("orders", "transitions", "results", "summaries", "samples")
+//	labhealth.reconciler.differences    counter: what the store did not have, by labhealth.reconciler.kind
+//	labhealth.reconciler.missing        counter: by labhealth.reconciler.kind ("orders", "users"), of all passes
+//	labhealth.reconciler.failed         counter: orders, users and pages that could not be read
+//	labhealth.reconciler.errors         counter: steps that failed, by error.type
+//	labhealth.reconciler.last_complete  gauge, s: when the pass was complete last, since 1970
 package labhealthotel
 
 import (
@@ -110,7 +124,7 @@ import (
 	"github.com/labhealth/labhealth-go"
 )
 
-// Option configures [Client], [Handler] and [Worker].
+// Option configures [Client], [Handler], [Worker], [Reactor] and [Reconciler].
 type Option func(*config)
 
 // WithTracerProvider sets the provider of the tracer. The default is that of

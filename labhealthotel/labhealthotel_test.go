@@ -103,6 +103,10 @@ func (r *telemetry) metrics(t *testing.T) (lines []string) {
 				for _, p := range data.DataPoints {
 					lines = append(lines, fmt.Sprintf("%s [%s] %s: %d", m.Name, m.Unit, values(p.Attributes.ToSlice()), p.Value))
 				}
+			case metricdata.Gauge[float64]:
+				for _, p := range data.DataPoints {
+					lines = append(lines, fmt.Sprintf("%s [%s] %s: %.0f", m.Name, m.Unit, values(p.Attributes.ToSlice()), p.Value))
+				}
 			default:
 				t.Errorf("%s is a %T", m.Name, m.Data)
 			}

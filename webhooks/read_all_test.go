@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
@@ -131,6 +132,7 @@ func all(list func(func(*webhooks.Event, error) bool)) (types []string, failed e
 type allService struct {
 	*labhealth.Client
 	paths    map[string]string
+	missing  map[string]string // paths for which a proxy responds, with the body of its 404
 	requests []string
 }
 
@@ -148,7 +150,10 @@ func newAllService(t *testing.T) *allService {
 		if cursor := r.FormValue("next_cursor"); cursor != "" {
 			body, ok = s.paths[cursor]
 		}
-		if !ok {
+		if proxy, found := s.missing[r.URL.Path]; found {
+			w.WriteHeader(http.StatusNotFound)
+			body = proxy
+		} else if !ok {
 			w.WriteHeader(http.StatusNotFound)
 			body = `{"detail":"Not Found"}`
 		}
@@ -293,6 +298,135 @@ func TestReadAllErrors(t *testing.T) {
 	}
 	if last := s.requests[len(s.requests)-1]; !strings.HasPrefix(last, glucose) {
 		t.Errorf("%s is requested after the loop ended", last)
+	}
+}
+
+// What a proxy says of a resource is an error. A loop that goes on gets the other resources.
+func TestReadAllProxy(t *testing.T) {
+	glucose := "/v2/timeseries/" + readUser.String() + "/glucose/grouped"
+	water := "/v2/timeseries/" + readUser.String() + "/water/grouped"
+	for _, body := range []string{"<html>Not Found</html>", `{"message":"Not Found"}`, ""} {
+		s := newAllService(t)
+		s.paths[glucose], s.paths[water] = sampleGroups, sampleGroups
+		s.missing = map[string]string{glucose: body}
+		var types []string
+		failures := 0
+		for event, err := range webhooks.ReadAll(t.Context(), s.Client, readUser, march) {
+			if api, ok := errors.AsType[*labhealth.APIError](err); ok && api.StatusCode == http.StatusNotFound {
+				failures++
+				continue
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			types = append(types, string(event.Type))
+		}
+		if failures != 1 || !slices.Equal(types, []string{"daily.data.water.updated"}) {
+			t.Errorf("%q: %d failures, %q", body, failures, types)
+		}
+		s.missing = map[string]string{"/v2/introspect/resources": body}
+		if _, err := s.read(t, march); err == nil {
+			t.Errorf("%q: no error for the resources", body)
+		}
+	}
+}
+
+// A list of samples that never ends is an error, whatever its pages have.
+func TestReadSamplesNeverEnds(t *testing.T) {
+	const sample = `{"groups":{"oura":[{"source":{"provider":"oura","type":"ring"},"data":[{"id":1,"timestamp":"2025-03-01T12:00:00Z","value":%d,"unit":"ml"}]}]},"next_cursor":"%d"}`
+	const none, empty = `{"groups":{},"next_cursor":"%[2]d"}`, `{"groups":{"oura":[{"source":{"provider":"oura","type":"ring"},"data":[]}]},"next_cursor":"%[2]d"}`
+	for name, test := range map[string]struct {
+		page  func(n int) string
+		most  int
+		error string
+	}{
+		"no groups":    {func(int) string { return none }, 100, "empty page in a row"},
+		"no samples":   {func(int) string { return empty }, 100, "empty page in a row"},
+		"both":         {func(n int) string { return []string{none, empty}[n%2] }, 100, "empty page in a row"},
+		"one repeated": {func(n int) string { return []string{empty, strings.Replace(sample, "%d", "%[1]d", 1), none}[n%3] }, 100, "repeats an earlier page"},
+		"all samples":  {func(int) string { return sample }, 10_001, "more than 10000 pages"},
+	} {
+		requests := 0
+		client, err := labhealth.NewClient("key", labhealth.WithBaseURL("http://127.0.0.1"), labhealth.WithHTTPClient(&http.Client{Transport: roundTrip(func(r *http.Request) string {
+			requests++
+			value := requests
+			if name == "one repeated" {
+				value = 1
+			}
+			return fmt.Sprintf(test.page(requests-1), value, requests)
+		})}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var failure error
+		for _, err := range webhooks.ReadSamples(t.Context(), client, readUser, "water", labhealth.ListSamplesParams{StartDate: march.StartDate}) {
+			failure = err
+		}
+		if failure == nil || !strings.Contains(failure.Error(), test.error) || requests > test.most {
+			t.Errorf("%s: %d requests, %v", name, requests, failure)
+		}
+	}
+}
+
+// A list may have many empty pages in a row, and end with one.
+func TestReadSamplesAfterEmptyPages(t *testing.T) {
+	requests := 0
+	client, err := labhealth.NewClient("key", labhealth.WithBaseURL("http://127.0.0.1"), labhealth.WithHTTPClient(&http.Client{Transport: roundTrip(func(*http.Request) string {
+		if requests++; requests == 100 {
+			return `{"groups":{},"next_cursor":null}`
+		}
+		return fmt.Sprintf(`{"groups":{},"next_cursor":"%d"}`, requests)
+	})}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, err := range webhooks.ReadSamples(t.Context(), client, readUser, "water", labhealth.ListSamplesParams{StartDate: march.StartDate}) {
+		t.Error(err)
+	}
+	if requests != 100 {
+		t.Errorf("%d requests", requests)
+	}
+}
+
+// roundTrip is a transport without a network. It returns the body of each response.
+type roundTrip func(r *http.Request) string
+
+// RoundTrip implements http.RoundTripper.
+func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) {
+	body := f(r)
+	return &http.Response{StatusCode: 200, Header: http.Header{"Content-Type": {"application/json"}}, Body: io.NopCloser(strings.NewReader(body)), ContentLength: int64(len(body)), Request: r}, nil
+}
+
+// Whatever the introspection has, the number of requests is limited, and an error says that
+// something was not read.
+func TestReadAllIsLimited(t *testing.T) {
+	names, slugs, users := strings.Builder{}, strings.Builder{}, strings.Builder{}
+	for n := range 5000 {
+		fmt.Fprintf(&names, `,"name_%d":{}`, n)
+		fmt.Fprintf(&slugs, `,"slug_%d":{}`, n)
+		fmt.Fprintf(&users, `{"user_id":"3c1f8f43-0d1c-4f55-9a0b-%012d","provider":{}},`, n)
+	}
+	for name, body := range map[string]string{
+		"resources": `{"data":[{"user_id":"` + readUser.String() + `","provider":{"oura":{"mood":{}` + names.String() + `}}}]}`,
+		"providers": `{"data":[{"user_id":"` + readUser.String() + `","provider":{"oura":{}` + slugs.String() + `}}]}`,
+		"users":     `{"data":[` + users.String() + `{"user_id":"` + readUser.String() + `","provider":{"oura":{"mood":{}}}}]}`,
+	} {
+		s := newAllService(t)
+		s.paths["/v2/introspect/resources"] = body
+		s.paths["/v2/timeseries/"+readUser.String()+"/glucose/grouped"] = sampleGroups
+		types, err := s.read(t, march)
+		if err == nil || !strings.Contains(err.Error(), "more than") || !slices.Equal(types, []string{"daily.data.glucose.updated"}) {
+			t.Errorf("%s: %q %v", name, types, err)
+		}
+		if len(s.requests) > 62+2*50+10 {
+			t.Errorf("%s: %d requests", name, len(s.requests))
+		}
+	}
+	// The connected providers are limited too.
+	s := newAllService(t)
+	s.paths["/v2/user/providers/"+readUser.String()] = `{"providers":[{"slug":"oura"}` + strings.ReplaceAll(strings.ReplaceAll(slugs.String(), `:{}`, `}`), `,"`, `,{"slug":"`) + `]}`
+	if _, err := s.read(t, march); err == nil || len(s.requests) > 62+50+10 {
+		t.Errorf("%d requests, %v", len(s.requests), err)
 	}
 }
 

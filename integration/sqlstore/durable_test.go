@@ -1,7 +1,12 @@
 package sqlstore_test
 
 import (
+	"bytes"
+	"net/http"
+	"net/http/httptest"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/labhealth/labhealth-go/webhooks"
 	"github.com/labhealth/labhealth-go/webhooks/sqlstore"
@@ -76,4 +81,55 @@ func TestSQLiteCommitsWhatItAcknowledges(t *testing.T) {
 	if n := count(t, db, "labhealth_schema"); n != 1 {
 		t.Errorf("%d rows of the schema's version", n)
 	}
+}
+
+// A delivery is acknowledged when its commit is over, and not before. If the commit fails, it is
+// not acknowledged.
+func TestReceiveAcknowledgesAfterCommit(t *testing.T) {
+	onBoth(t, func(t *testing.T, d database) {
+		d.store(t)
+		var f faults
+		store, err := sqlstore.Open(d.openFaulty(t, &f), d.dialect)
+		if err != nil {
+			t.Fatal(err)
+		}
+		handler, err := webhooks.NewRawHandler(webhooks.Unsigned, store.Receive)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for n, c := range []struct {
+			id     string
+			fails  bool
+			status int
+			stored int
+		}{{"", false, 204, 1}, {"msg_1", false, 204, 2}, {"msg_2", true, 503, 2}} {
+			responded, commits := make(chan struct{}), 0
+			f.set(func(operation string) error {
+				if operation != "commit" && (d.dialect != sqlstore.PostgreSQL || !strings.Contains(operation, "INTO labhealth_inbox")) {
+					return nil
+				}
+				commits++
+				select {
+				case <-responded:
+					t.Errorf("%d: a response before the commit", n)
+				case <-time.After(100 * time.Millisecond): // it would be there by now
+				}
+				if c.fails {
+					return stateError("58030")
+				}
+				return nil
+			}, nil)
+			r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/", bytes.NewReader(heartrates("", n, "60").Body))
+			if c.id != "" {
+				r.Header.Set("webhook-id", c.id)
+			}
+			w := httptest.NewRecorder()
+			handler.ServeHTTP(w, r)
+			close(responded)
+			f.set(nil, nil)
+			if stored := count(t, d.open(t), "labhealth_inbox"); w.Code != c.status || stored != c.stored || commits != 1 {
+				t.Errorf("%d: %d, %d deliveries, %d commits", n, w.Code, stored, commits)
+			}
+		}
+	})
 }

@@ -10,7 +10,7 @@ import (
 )
 
 // faults is between a store and its driver and decides the result of each operation: "begin",
-// "commit" or a statement.
+// "begin read-only", "commit" or a statement.
 type faults struct {
 	mu sync.Mutex
 	// before returns an error in place of an operation, after one in place of its success.
@@ -128,7 +128,11 @@ func (c *faultyConn) CheckNamedValue(v *driver.NamedValue) error {
 }
 
 func (c *faultyConn) BeginTx(ctx context.Context, opts driver.TxOptions) (driver.Tx, error) {
-	return through(c, "begin", func() (driver.Tx, error) {
+	operation := "begin"
+	if opts.ReadOnly {
+		operation = "begin read-only"
+	}
+	return through(c, operation, func() (driver.Tx, error) {
 		tx, err := c.fullConn.BeginTx(ctx, opts)
 		return &faultyTx{tx, c}, err
 	})

@@ -18,6 +18,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/uuid"
 
+	labhealth "github.com/labhealth/labhealth-go"
 	"github.com/labhealth/labhealth-go/webhooks"
 	"github.com/labhealth/labhealth-go/webhooks/sqlstore"
 )
@@ -168,6 +169,41 @@ func TestReactionKinds(t *testing.T) {
 	r := &sqlstore.Reactor{Store: store, React: new(calls).react}
 	if err := r.Run(t.Context()); err == nil || err.Error() != "sqlstore: Store.Reactions is empty: nothing is queued for the Reactor" {
 		t.Error(err)
+	}
+}
+
+// Reactions that are changed after a worker was started are an error. The worker goes on with what
+// was selected before, and does not read the field again.
+func TestReactionsChangedLater(t *testing.T) {
+	t.Parallel()
+	d := sqliteFile(t)
+	store := reactive(t, d, sqlstore.ReactTransition)
+	ctx, cancel := context.WithCancel(t.Context())
+	applied := make(chan struct{}, 10)
+	worker := &sqlstore.Worker{Store: store, Poll: time.Millisecond}
+	worker.Observe.End = func(context.Context, sqlstore.Step, error) { applied <- struct{}{} }
+	var running sync.WaitGroup
+	running.Go(func() { worker.Run(ctx) })
+	for _, d := range raw(orderEvent(1, 1, 1), heartrates("", 1, "60")) {
+		if err := store.Receive(t.Context(), d); err != nil {
+			t.Fatal(err)
+		}
+		<-applied
+		store.Reactions = allKinds
+	}
+	reactor := &sqlstore.Reactor{Store: store, React: new(calls).react}
+	_, worked := (&sqlstore.Worker{Store: store}).Step(t.Context())
+	_, reacted := reactor.Step(t.Context())
+	for _, err := range []error{worked, reacted, reactor.Run(t.Context()), (&sqlstore.Worker{Store: store}).Run(t.Context()), (&sqlstore.Reconciler{Store: store, Client: new(labhealth.Client)}).Run(t.Context())} {
+		if err == nil || !strings.Contains(err.Error(), "Store.Reactions was changed") {
+			t.Error(err)
+		}
+	}
+	cancel()
+	running.Wait()
+	db := d.open(t)
+	if n, samples := count(t, db, "labhealth_reactions"), count(t, db, "labhealth_samples"); n != 1 || samples != 1 {
+		t.Errorf("%d reactions, %d samples", n, samples)
 	}
 }
 

@@ -107,7 +107,7 @@
 // reactions in between. Run a function that may do so in a process of its own.
 //
 // Leases and delays use the clocks of the machines. One that is an hour ahead calls what others are
-// calling, with the same ID, and what it has taken when it is killed waits an hour longer.
+// calling, with the same ID, and what it has taken when it is killed waits up to an hour longer.
 //
 // Nothing is queued by default, and what is queued waits until a Reactor runs. [Store.Backlog]
 // counts it.
@@ -135,6 +135,11 @@
 // of partitions times that of connections. The package does not need pg_partman, which is an
 // extension that a managed service may lack and needs a job of its own. Partitions that a database
 // administrator makes, with pg_partman or by hand, are used as they are.
+//
+// The encoding of the database must be UTF8. After a failover, a session of the old primary may
+// stay connected and be read-only: such a session leaves the pool with its first write, which
+// fails. One that nobody writes with stays, as does one of a server that does not respond anymore,
+// so limit the life of sessions too: db.SetConnMaxLifetime(5 * time.Minute).
 //
 // SQLite 3.35 or newer, in a file. Tested: modernc.org/sqlite. Its connections should have
 //

@@ -46,7 +46,7 @@ func (e *Error) Error() string {
 		return text + context.Canceled.Error()
 	case errors.Is(e.err, context.DeadlineExceeded):
 		return text + context.DeadlineExceeded.Error()
-	case errors.Is(e.err, errNewer):
+	case errors.Is(e.err, errNewer), errors.Is(e.err, errEncoding):
 		return text + e.err.Error()
 	case e.TimedOut:
 		text += "a time limit of the database was exceeded"
@@ -103,7 +103,10 @@ func (h *hidden) Error() string        { return h.text }
 func (h *hidden) Is(target error) bool { return errors.Is(h.cause(), target) }
 func (h *hidden) As(target any) bool   { return errors.As(h.cause(), target) }
 
-var errNewer = errors.New("the tables have a newer version")
+var (
+	errNewer    = errors.New("the tables have a newer version")
+	errEncoding = errors.New("the encoding of the database is")
+)
 
 // failed returns an error of the driver as an *Error, and an *Error unchanged.
 func failed(op string, err error) error {
@@ -145,7 +148,7 @@ var sqlStates = []struct {
 	{"40001", conflict | outage}, // serialization failure
 	{"40P01", conflict | outage}, // deadlock
 	{"57014", rejection},         // statement timeout
-	{"25006", outage},            // a standby, which is read-only
+	{readOnly, outage},           // a standby, or a session of a primary that has become one
 	{"55P03", outage},            // lock not available
 	{"22", rejection},            // data
 	{"23", rejection},            // constraints
@@ -254,6 +257,22 @@ func (s *Store) isOutage(err error) bool {
 var timeouts = []string{"57014", lockNotAvailable, "25P03", "25P04"}
 
 const lockNotAvailable = "55P03"
+
+const (
+	readOnly     = "25006" // the transaction is read-only
+	notSupported = "0A000"
+)
+
+// isReadOnly reports whether a connection cannot write. On a standby, lib/pq fails to begin a
+// transaction, with notSupported. A connection of SQLite stays read-only if the file was when it
+// was opened.
+func isReadOnly(err error, begun bool) bool {
+	if err == nil {
+		return false
+	}
+	state := sqlState(err)
+	return state == readOnly || state == notSupported && !begun || state == "" && mentions(err, "attempt to write a readonly database")
+}
 
 func exceedsLimit(err error) bool {
 	if function := (*functionError)(nil); errors.As(err, &function) {

@@ -21,7 +21,7 @@ func Example_orders() {
 	// sendMessage stands for a service that sends no second message with the same key.
 	sendMessage := func(ctx context.Context, idempotencyKey string, userID uuid.UUID) error { return nil }
 
-	store.Reactions = []sqlstore.ReactionKind{sqlstore.ReactResults} // or ReactTransition: each status that an order reaches
+	store.Reactions = []sqlstore.ReactionKind{sqlstore.ReactResults} // first: before a worker is started
 	reactor := &sqlstore.Reactor{Store: store, React: func(ctx context.Context, r sqlstore.Reaction) error {
 		order, _, err := store.Order(ctx, r.OrderID)
 		if err != nil || order.Results == sqlstore.ResultsPartial {

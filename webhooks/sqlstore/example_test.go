@@ -35,6 +35,7 @@ func Example() {
 	if err != nil {
 		log.Fatal(err)
 	}
+	store.Reactions = []sqlstore.ReactionKind{sqlstore.ReactResults} // only if a Reactor runs: see the next section
 	if err := store.Migrate(ctx); err != nil {
 		log.Fatal(err)
 	}
@@ -153,7 +154,7 @@ func ExampleReactor() {
 	var store *sqlstore.Store // of Open
 	send := func(ctx context.Context, idempotencyKey, userID uuid.UUID, text string) error { return nil }
 
-	store.Reactions = []sqlstore.ReactionKind{sqlstore.ReactResults} // in all processes that write
+	store.Reactions = []sqlstore.ReactionKind{sqlstore.ReactResults} // first, and in all processes that write
 	reactor := &sqlstore.Reactor{Store: store, React: func(ctx context.Context, r sqlstore.Reaction) error {
 		order, ok, err := store.Order(ctx, r.OrderID)
 		if err != nil || !ok || order.Results != sqlstore.ResultsFinal {

@@ -41,6 +41,9 @@ func (s *Store) Maintain(ctx context.Context) error {
 	if err := s.usable(ctx); err != nil {
 		return err
 	}
+	if err := s.correctIDs(ctx); err != nil {
+		return err
+	}
 	if err := s.deleteIDs(ctx); err != nil {
 		return err
 	}
@@ -78,6 +81,22 @@ func monthOf(t time.Time) time.Time {
 	year, month, _ := t.UTC().Date()
 	return time.Date(year, month, 1, 0, 0, 0, 0, time.UTC)
 }
+
+// correctIDs limits the time for which IDs are kept that were stored when the clock was ahead.
+func (s *Store) correctIDs(ctx context.Context) error {
+	statement := s.dialect.bind(`UPDATE labhealth_deliveries SET at = ? WHERE id IN
+		(SELECT id FROM labhealth_deliveries WHERE at > ? ORDER BY at LIMIT ?` + s.dialect.skipLocked() + `)`)
+	for {
+		now := s.now()
+		n, err := s.changeSome(ctx, statement, now.UnixNano(), now.Add(maxSkew).UnixNano(), maintainLimit)
+		if err != nil || n < maintainLimit {
+			return err
+		}
+	}
+}
+
+// maxSkew is how far ahead the clock of another process may be.
+const maxSkew = time.Minute
 
 // deleteIDs deletes the IDs of deliveries that are not needed anymore.
 func (s *Store) deleteIDs(ctx context.Context) error {
@@ -119,7 +138,7 @@ func (s *Store) deleteSamples(ctx context.Context, before int64) (deleted int64,
 		if !first.Valid {
 			return deleted, nil
 		}
-		n, err := s.deleteSome(ctx, remove, first.V, first.V+width, before, maintainLimit)
+		n, err := s.changeSome(ctx, remove, first.V, first.V+width, before, maintainLimit)
 		if err != nil {
 			return deleted, err
 		}
@@ -131,8 +150,8 @@ func (s *Store) deleteSamples(ctx context.Context, before int64) (deleted int64,
 	}
 }
 
-// deleteSome runs a DELETE in its own transaction and returns the number of rows.
-func (s *Store) deleteSome(ctx context.Context, statement string, args ...any) (n int64, err error) {
+// changeSome runs a DELETE or UPDATE in its own transaction and returns the number of rows.
+func (s *Store) changeSome(ctx context.Context, statement string, args ...any) (n int64, err error) {
 	err = s.transact(ctx, "maintain", func(tx *sql.Tx) error {
 		if err := s.dialect.preferIndexes(ctx, tx); err != nil {
 			return err

@@ -209,7 +209,7 @@ var finalTimes = []time.Duration{day, 7 * day, 30 * day}
 func finalAt(since, now int64) int64 {
 	for _, after := range finalTimes {
 		if next := since + int64(after); next > now {
-			return next
+			return min(next, now+int64(longestWait))
 		}
 	}
 	return 0

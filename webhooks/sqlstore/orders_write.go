@@ -110,6 +110,7 @@ type orderSlot struct {
 	id                     uuid.UUID
 	lowest                 int64 // the least time of a received version; the greatest int64 if there is none
 	checkSoon, resultsSoon bool  // a delivery says that the order, or its results, are to be read
+	now                    int64 // the time of the transaction
 
 	found    bool // it is stored, or received
 	isStored bool
@@ -184,8 +185,9 @@ func (s *Store) applyOrders(ctx context.Context, tx *sql.Tx, b *batch, applied [
 	if len(b.orderSlots) == 0 {
 		return nil
 	}
+	now := s.now().UnixNano()
 	for _, slot := range b.orderSlots { // after a conflict
-		*slot = orderSlot{id: slot.id, lowest: slot.lowest, checkSoon: slot.checkSoon, resultsSoon: slot.resultsSoon,
+		*slot = orderSlot{id: slot.id, lowest: slot.lowest, checkSoon: slot.checkSoon, resultsSoon: slot.resultsSoon, now: now,
 			timeline: map[string]Transition{}, written: map[string]Transition{}}
 	}
 	if err := s.dialect.readOrders(ctx, tx, b.orderSlots); err != nil {
@@ -197,7 +199,6 @@ func (s *Store) applyOrders(ctx context.Context, tx *sql.Tx, b *batch, applied [
 		count(&a.Changes, outcome)
 		a.Transitions += transitions
 	}
-	now := s.now().UnixNano()
 	var write []*orderSlot
 	for _, slot := range b.orderSlots {
 		slot.settle(now)
@@ -256,13 +257,16 @@ func (s *orderSlot) put(r *receivedOrder) (outcome newest.Outcome, transitions i
 // Only what was read after that, and an event with a newer version, show that the service has it.
 func (s *orderSlot) missing(r *receivedOrder, wins bool) int64 {
 	since := s.row.missing
+	if since > s.now+int64(maxSkew) { // the clock was ahead: it says nothing
+		since = 1
+	}
 	switch {
 	case r.copied != nil && wins && r.version > since:
 		return r.copied.missing
 	case r.copied == nil && r.receivedAt > since && (r.isRead || r.updated > s.row.updated):
 		return 0
 	}
-	return since
+	return s.row.missing
 }
 
 // compare returns the outcome of a received version, and whether it takes the place of the other.
@@ -448,6 +452,9 @@ func (s *Store) compareResults(ctx context.Context, tx *sql.Tx, r *receivedResul
 		return newest.Added, 0, "", nil
 	case err != nil:
 		return 0, 0, "", err
+	}
+	if version > s.now().Add(maxSkew).UnixNano() { // the clock was ahead: it says nothing
+		version = math.MinInt64
 	}
 	outcome = newest.Compare(version, r.version, isSameOrder(document, r.document), func() (string, string) { return document, r.document })
 	return outcome, revision, document, nil

@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"encoding/hex"
+	"fmt"
 	"math"
 	"strconv"
 	"strings"
@@ -40,15 +41,12 @@ func (*postgres) skipLocked() string { return ` FOR UPDATE SKIP LOCKED` }
 func (d *postgres) transact(ctx context.Context, f func(*sql.Tx) error) error {
 	// Each statement sees the transactions committed before it, even after it has waited for a
 	// lock.
-	tx, err := d.db.BeginTx(ctx, &sql.TxOptions{Isolation: sql.LevelReadCommitted})
-	if err != nil {
-		return err
-	}
-	defer tx.Rollback()
-	if err := f(tx); err != nil {
-		return err
-	}
-	return tx.Commit()
+	return inTx(ctx, d.db, &sql.TxOptions{Isolation: sql.LevelReadCommitted}, func(tx *sql.Tx) error {
+		if err := f(tx); err != nil {
+			return err
+		}
+		return tx.Commit()
+	})
 }
 
 func (d *postgres) beginRead(ctx context.Context) (*sql.Tx, error) {
@@ -57,23 +55,44 @@ func (d *postgres) beginRead(ctx context.Context) (*sql.Tx, error) {
 
 func (*postgres) confirm(context.Context) error { return nil } // what is visible was committed
 
+// migrate tries a read-only transaction first, because a standby rejects others. There is nothing
+// to write if the tables are current.
 func (d *postgres) migrate(ctx context.Context, f func(*sql.Tx) error) error {
+	tx, err := d.beginRead(ctx)
+	if err != nil {
+		return err
+	}
+	err = d.migrateIn(ctx, tx, f)
+	if rollback := tx.Rollback(); err == nil {
+		err = rollback
+	}
+	if sqlState(err) != readOnly {
+		return err
+	}
 	return d.transact(ctx, func(tx *sql.Tx) error {
 		_, err := tx.ExecContext(ctx, `SELECT pg_advisory_xact_lock(hashtext('labhealth_schema ' || coalesce(current_schema(), '')))`)
 		if err != nil {
 			return err
 		}
-		// IF NOT EXISTS needs the privilege to create tables even if there is nothing to create.
-		exists := false
-		err = tx.QueryRowContext(ctx, `SELECT to_regclass(quote_ident(current_schema()) || '.labhealth_schema') IS NOT NULL`).Scan(&exists)
-		if err == nil && !exists {
-			_, err = tx.ExecContext(ctx, schemaTable)
-		}
-		if err != nil {
-			return err
-		}
-		return f(tx)
+		return d.migrateIn(ctx, tx, f)
 	})
+}
+
+func (*postgres) migrateIn(ctx context.Context, tx *sql.Tx, f func(*sql.Tx) error) error {
+	// IF NOT EXISTS needs the privilege to create tables even if there is nothing to create.
+	exists, encoding := false, ""
+	err := tx.QueryRowContext(ctx, `SELECT to_regclass(quote_ident(current_schema()) || '.labhealth_schema') IS NOT NULL,
+		current_setting('server_encoding')`).Scan(&exists, &encoding)
+	if err == nil && encoding != "UTF8" {
+		err = fmt.Errorf("%w %s: UTF8 is needed", errEncoding, encoding)
+	}
+	if err == nil && !exists {
+		_, err = tx.ExecContext(ctx, schemaTable)
+	}
+	if err != nil {
+		return err
+	}
+	return f(tx)
 }
 
 const resetPlans = `set_config('plan_cache_mode', NULL, true), set_config('enable_seqscan', NULL, true)`
@@ -424,13 +443,18 @@ func (d *postgres) receive(ctx context.Context, r *receipt) error {
 	// of two statements with the same ID fails.
 	return retry(ctx, "receive", func() error {
 		if r.id == nil {
-			_, err := d.db.ExecContext(ctx, insertInbox+`VALUES ($1, $2, $3, $4)`, r.row...)
-			return err
+			return d.exec(ctx, insertInbox+`VALUES ($1, $2, $3, $4)`, r.row...)
 		}
-		_, err := d.db.ExecContext(ctx, `WITH new AS (INSERT INTO labhealth_deliveries AS d (id, at) VALUES ($5, $6)
+		return d.exec(ctx, `WITH new AS (INSERT INTO labhealth_deliveries AS d (id, at) VALUES ($5, $6)
 			ON CONFLICT (id) DO UPDATE SET at = excluded.at WHERE d.at < $7 RETURNING 1) `+
 			insertInbox+`SELECT $1::text, $2::bigint, $3::uuid, $4::bytea FROM new`, append(r.row, r.id...)...)
-		return err
+	})
+}
+
+func (d *postgres) exec(ctx context.Context, statement string, args ...any) error {
+	return onConn(ctx, d.db, func(conn *sql.Conn) (begun bool, err error) {
+		_, err = conn.ExecContext(ctx, statement, args...)
+		return false, err
 	})
 }
 

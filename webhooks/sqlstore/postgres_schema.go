@@ -83,7 +83,7 @@ CREATE INDEX labhealth_deliveries_at ON labhealth_deliveries (at);
 CREATE TABLE labhealth_database (
     id text PRIMARY KEY
 );
-INSERT INTO labhealth_database (id) VALUES (md5(random()::text || random()::text || clock_timestamp()::text || pg_backend_pid()::text));
+INSERT INTO labhealth_database (id) VALUES (left(encode(sha256((random()::text || random()::text || clock_timestamp()::text || pg_backend_pid()::text)::bytea), 'hex'), 32));
 
 -- Deliveries that wait for a worker. due is when one that failed may be attempted again, and 0 if it
 -- has not failed. It is between 1 and 4503599627370496 if a batch with the delivery exceeded a time limit:

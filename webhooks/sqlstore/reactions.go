@@ -2,8 +2,10 @@ package sqlstore
 
 import (
 	"context"
+	"crypto/sha256"
 	"database/sql"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -127,14 +129,32 @@ var reactionSpace = uuid.MustParse("6b5f1c1e-52f0-4f0e-9d0b-0d8f5a1c7e21")
 
 // reactionID returns the ID of a reaction to a change of an order.
 func reactionID(kind ReactionKind, orderID uuid.UUID, change string) uuid.UUID {
-	return uuid.NewSHA1(reactionSpace, slices.Concat([]byte(kind), orderID[:], []byte(change)))
+	return uuid.NewHash(sha256.New(), reactionSpace, slices.Concat([]byte(kind), orderID[:], []byte(change)), 8)
 }
 
-func (s *Store) reactsTo(kind ReactionKind) bool { return slices.Contains(s.Reactions, kind) }
+// selected returns the kinds of changes that are queued.
+func (s *Store) selected() []ReactionKind {
+	if fixed := s.fixed.Load(); fixed != nil {
+		return *fixed
+	}
+	return s.Reactions
+}
+
+// fixReactions makes Reactions final. The goroutines of workers do not read the field afterwards,
+// which the program may change.
+func (s *Store) fixReactions() error {
+	kinds := slices.Clone(s.Reactions)
+	if !s.fixed.CompareAndSwap(nil, &kinds) && !slices.Equal(kinds, *s.fixed.Load()) {
+		return errors.New("sqlstore: Store.Reactions was changed after a Worker, Reactor or Reconciler of the Store was started: set it before")
+	}
+	return nil
+}
+
+func (s *Store) reactsTo(kind ReactionKind) bool { return slices.Contains(s.selected(), kind) }
 
 // checkReactions returns an error if Reactions has a kind that does not exist.
 func (s *Store) checkReactions() error {
-	for _, kind := range s.Reactions {
+	for _, kind := range s.selected() {
 		if !slices.Contains(reactionKinds, kind) {
 			return fmt.Errorf("sqlstore: Store.Reactions has an unknown kind: %q are known", reactionKinds)
 		}
@@ -145,7 +165,7 @@ func (s *Store) checkReactions() error {
 // queue queues the reactions to a batch that was applied.
 func (s *Store) queue(ctx context.Context, tx *sql.Tx, b *batch) error {
 	b.queued = false
-	if len(s.Reactions) == 0 {
+	if len(s.selected()) == 0 {
 		return nil
 	}
 	var rows []reactionRow

@@ -48,11 +48,16 @@ type reactionTake struct {
 	turn  int   // 0 or 1, alternating: which part gets the only one
 	now   int64 // what is due can be taken
 	lease int64 // the due of what is taken: until then, no other reactor takes it
+	// latest is the latest due that a clock can have set that is not ahead.
+	latest   int64
+	corrects bool // look for later ones
 
 	seen  []reactionRow // whatever was looked at: the cursor has passed it
 	taken []reactionRow
 	moved bool // rows were taken, or delayed because another one of their order is
 	more  bool // there may be more to see
+
+	isCorrect bool // there are no more rows with a due after latest
 }
 
 // run takes reactions. Those whose time has come get up to a half, so that neither they nor new
@@ -68,6 +73,9 @@ func (t *reactionTake) run(ctx context.Context, tx *sql.Tx) error {
 				return err
 			}
 		}
+	}
+	if err := t.lookLater(ctx, tx); err != nil {
+		return err
 	}
 	lease, orders := []reactionRow(nil), []orderKey(nil)
 	for _, r := range t.seen {
@@ -89,6 +97,27 @@ func (t *reactionTake) run(ctx context.Context, tx *sql.Tx) error {
 	}
 	t.moved = true
 	return t.s.dialect.changeReactions(ctx, tx, lease, `UPDATE labhealth_reactions SET due = ?`, t.lease)
+}
+
+// lookLater reads and locks rows that wait for longer than any delay: the clock of the process that
+// took them, or called React in vain, was ahead.
+func (t *reactionTake) lookLater(ctx context.Context, tx *sql.Tx) error {
+	n := t.limit - countCalls(t.seen)
+	if !t.corrects || n <= 0 {
+		return nil
+	}
+	rows, err := scanReactions(ctx, tx, t.s.dialect.bind(`SELECT `+reactionColumns+` FROM labhealth_reactions AS r WHERE r.due > ? AND r.due < ?`+
+		t.s.dialect.tryOrder()+firstReactions+t.s.dialect.skipLocked()), t.latest, int64(givenUp), n)
+	t.seen, t.isCorrect = append(t.seen, rows...), len(rows) < n
+	return err
+}
+
+// dueOf returns when a row that waits is due: at once if a clock that was ahead has set the time.
+func (t *reactionTake) dueOf(r reactionRow) int64 {
+	if r.due > t.latest {
+		return 0
+	}
+	return r.due
 }
 
 // countCalls returns how many of the rows can be called at the same time: one of each order.
@@ -165,12 +194,12 @@ func (t *reactionTake) takeOrders(ctx context.Context, tx *sql.Tx, orders []orde
 		return nil, nil, err
 	}
 	for _, order := range byOrder(rows) {
-		later := slices.MaxFunc(order, func(a, b reactionRow) int { return cmp.Compare(a.due, b.due) }).due
+		later := t.dueOf(slices.MaxFunc(order, func(a, b reactionRow) int { return cmp.Compare(t.dueOf(a), t.dueOf(b)) }))
 		if later <= t.now {
 			heads, lease = append(heads, order[0]), append(lease, order...)
 			continue
 		}
-		order = slices.DeleteFunc(order, func(r reactionRow) bool { return r.due > t.now })
+		order = slices.DeleteFunc(order, func(r reactionRow) bool { return t.dueOf(r) > t.now })
 		if len(order) == 0 {
 			continue
 		}

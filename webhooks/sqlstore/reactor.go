@@ -36,6 +36,10 @@ import (
 // called. A transition that is received later than others is called later too. All other reactions
 // are called in no order, several at the same time, also those of one user.
 //
+// A reaction that is to be called later than in an hour, or Delay or twice Timeout if that is
+// longer, was taken or delayed by a process whose clock was ahead, and is called within a minute.
+// So do not let the reactors of one database have different values above an hour.
+//
 // Nothing else waits for React: receiving, workers and the other reactions go on, with one call
 // less at the same time.
 type Reactor struct {
@@ -176,7 +180,10 @@ func (r *Reactor) check(ctx context.Context) error {
 	if err := r.Store.usable(ctx); err != nil {
 		return err
 	}
-	if len(r.Store.Reactions) == 0 {
+	if err := r.Store.fixReactions(); err != nil {
+		return err
+	}
+	if len(r.Store.selected()) == 0 {
 		return errors.New("sqlstore: Store.Reactions is empty: nothing is queued for the Reactor")
 	}
 	for _, f := range []struct {
@@ -212,6 +219,7 @@ type reacting struct {
 	finished    []*reactionCall        // ended and not settled
 	turns       int
 	slow        time.Duration // how long the transaction of the last turn took
+	corrected   time.Time     // when no reaction was due later than any delay
 	fast        int           // calls that end in the time that is worth taking reactions ahead for
 	results     map[ReactionResult]int
 }
@@ -368,8 +376,11 @@ func (r *reacting) measure() {
 // leaseAt returns when the lease of reactions ends that are taken now. The time of a transaction is
 // added: otherwise calls could not start if transactions take most of the lease.
 func (r *reacting) leaseAt(now time.Time) time.Time {
-	return now.Add(2*r.timeout + min(r.slow, 10*time.Second))
+	return now.Add(2*r.timeout + min(r.slow, maxSlow))
 }
+
+// maxSlow limits the time of a transaction that is added to a lease.
+const maxSlow = 10 * time.Second
 
 // turn settles the calls that have ended and takes up to limit reactions, in one transaction. more
 // says that there is more to do.
@@ -391,7 +402,10 @@ func (r *reacting) turn(ctx context.Context, limit int) (more bool, err error) {
 			r.Store.giveBackReactions(take.seen)
 		}
 		now := r.Store.now()
-		take = &reactionTake{s: r.Store, limit: limit, turn: r.turns % 2, now: now.UnixNano(), lease: r.leaseAt(now).UnixNano()}
+		take = &reactionTake{
+			s: r.Store, limit: limit, turn: r.turns % 2, now: now.UnixNano(), lease: r.leaseAt(now).UnixNano(),
+			latest: now.Add(max(time.Hour, r.Delay, 2*r.timeout+maxSlow)).UnixNano(), corrects: time.Since(r.corrected) >= time.Minute,
+		}
 		released, err = r.settleAndTake(limited, tx, take, now)
 		return err
 	})
@@ -443,8 +457,11 @@ func (r *reacting) committed(take *reactionTake, released []reactionRow) {
 	delete(r.results, "")
 	r.finished = nil
 	r.Store.giveBackReactions(append(back, released...))
+	if take.corrects && take.isCorrect {
+		r.corrected = time.Now()
+	}
 	for _, row := range take.taken {
-		c := &reactionCall{row: row, was: row.due, reaction: row.reaction(), hangs: r.hung[row.id]}
+		c := &reactionCall{row: row, was: take.dueOf(row), reaction: row.reaction(), hangs: r.hung[row.id]}
 		c.row.due = take.lease
 		r.calling[c] = true
 		r.outstanding++

@@ -4,9 +4,9 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"fmt"
 	"maps"
 	"math"
-	"net/http"
 	"slices"
 	"time"
 
@@ -26,7 +26,11 @@ func (r *Reconciler) Order(ctx context.Context, orderID uuid.UUID) (Reconciled, 
 		if err := p.readOrder(ctx, orderID); err != nil {
 			return false, err
 		}
-		return true, p.readAllResults(ctx, `order_id`, orderID)
+		ids, err := p.withResults(ctx, `order_id`, orderID)
+		if err != nil || len(ids) == 0 {
+			return true, err
+		}
+		return true, p.readResults(ctx, orderID)
 	}}
 	return p.once(ctx)
 }
@@ -48,13 +52,15 @@ var errRepeatedPage = errors.New("sqlstore: the service repeats a page of orders
 // A service that does not honor the filter or the sort key is read by page numbers. Then an order
 // can be skipped if another one is deleted meanwhile. The next pass finds it.
 func (p *pass) nextOrders(ctx context.Context, params labhealth.ListOrdersParams) (orders []labhealth.Order, readAt time.Time, last bool, err error) {
-	number := max(p.at.Page, 1)
+	p.at.Page = max(p.at.Page, 1)
+	number := p.at.Page
 	params.StartDate, params.OrderKey, params.OrderDirection = p.at.From, "created_at", "asc"
-	params.Page, params.Size = number, ordersPage
+	params.Page, params.Size = number, p.pageSize()
 	readAt = time.Now()
 	page, err := p.Client.Orders.List(ctx, params)
 	if err != nil {
-		return nil, readAt, false, err
+		last, err = p.passPage(ctx, err)
+		return nil, readAt, last, err
 	}
 	orders = page.Orders
 	ids := make(map[uuid.UUID]bool, len(orders))
@@ -72,7 +78,21 @@ func (p *pass) nextOrders(ctx context.Context, params labhealth.ListOrdersParams
 		last = true
 	}
 	p.movePosition(orders, number)
-	return orders, readAt, last, nil
+	return orders, readAt, last || p.isEndless(), nil
+}
+
+// maxPages is the number of pages after which a list counts as endless.
+const maxPages = 100_000
+
+// isEndless counts a page of a list, and reports whether there were too many. The rest has failed.
+func (p *pass) isEndless() bool {
+	if p.at.Pages++; p.at.Pages < maxPages {
+		return false
+	}
+	p.at.Pages = 0
+	p.at.Failed++
+	p.found.Failed++
+	return true
 }
 
 // note records what an order of a page shows.
@@ -96,7 +116,7 @@ func (p *pass) isLastPage(page *labhealth.OrderPage, number int, ids map[uuid.UU
 	n, largest := len(page.Orders), p.at.Largest
 	p.at.Largest = max(n, largest)
 	if n > 0 && page.Total != nil && *page.Total > 0 {
-		size := int64(ordersPage)
+		size := int64(p.pageSize())
 		if page.Size != nil && *page.Size > 0 {
 			size = *page.Size
 		}
@@ -131,6 +151,69 @@ func (p *pass) movePosition(orders []labhealth.Order, number int) {
 	if from := orders[len(orders)-1].CreatedAt.Add(-time.Microsecond); !p.at.Numbered && from.After(p.at.From) {
 		p.at.From, p.at.Page = from, 1
 	}
+	p.resize()
+}
+
+func (p *pass) pageSize() int { return orDefault(p.at.Size, ordersPage) }
+
+// maxPassed is the number of orders in a row that are passed one by one.
+const maxPassed = 10
+
+// passPage moves the position when a page of orders cannot be read although the service responds to
+// other requests: to a page of a tenth of the size or, if it has one order, past that order. Behind
+// several such orders it passes times, longer each time, until now. What is passed counts as
+// failed. Stored orders among it are not listed, so that a walk reads them one by one.
+func (p *pass) passPage(ctx context.Context, err error) (last bool, _ error) {
+	if verdictOf(ctx, err) != unclear || !p.responds(ctx) {
+		return false, err
+	}
+	at := &p.at
+	if size := p.pageSize(); size > 1 {
+		at.Page, at.Size, at.Small = (at.Page-1)*10+1, size/10, 10
+		p.passKnown()
+		return false, nil
+	}
+	jump := time.Millisecond << max(0, at.Passed-maxPassed)
+	switch {
+	case at.Passed < maxPassed:
+		at.Page++
+	case at.Numbered || at.From.IsZero():
+		return false, err
+	default:
+		at.From, at.Page = at.From.Add(jump), 1
+		last = at.From.After(time.Now())
+	}
+	at.Passed++
+	at.Failed++
+	p.found.Failed++
+	return last, nil
+}
+
+// resize makes the pages larger again behind one that could not be read. Their numbers count the
+// orders before them.
+func (p *pass) resize() {
+	at := &p.at
+	at.Passed = 0
+	if at.Size == 0 {
+		return
+	}
+	at.Small--
+	if before := (at.Page - 1) * at.Size; at.Small <= 0 && before%(10*at.Size) == 0 {
+		at.Size *= 10
+		at.Page = before/at.Size + 1
+	}
+	if at.Size == ordersPage {
+		at.Size = 0
+	}
+	p.passKnown()
+}
+
+// passKnown moves the position behind the first order of a list, if a page has one order: it was
+// the last one of the page before.
+func (p *pass) passKnown() {
+	if p.at.Size == 1 && p.at.Page == 1 && !p.at.From.IsZero() && !p.at.Numbered {
+		p.at.Page = 2
+	}
 }
 
 // remember keeps the orders of a page.
@@ -155,7 +238,13 @@ func (p *pass) readChanged(ctx context.Context) (complete bool, err error) {
 		// An order that changed during this pass, after its page was read, has not been seen. It
 		// was changed at most that long before Newest.
 		took := max(0, time.Since(p.at.Started))
-		p.at.Since = p.at.Newest.Add(-took - orDefault(p.Overlap, time.Hour))
+		since := p.at.Newest.Add(-took - orDefault(p.Overlap, time.Hour))
+		// What could not be read is read again, for a day: the walks read everything.
+		if oldest := since.Add(-day); p.at.Failed == 0 || p.at.Since.After(since) {
+			p.at.Since = since
+		} else if p.at.Since.Before(oldest) {
+			p.at.Since = oldest
+		}
 	}
 	return last, p.applyOrders(ctx, orders, readAt)
 }
@@ -164,7 +253,7 @@ func (p *pass) readChanged(ctx context.Context) (complete bool, err error) {
 // one by one.
 func (p *pass) walkOrders(ctx context.Context) (complete bool, err error) {
 	orders, readAt, last, err := p.nextOrders(ctx, labhealth.ListOrdersParams{})
-	if err != nil {
+	if err != nil || len(orders) == 0 && !last {
 		return false, err
 	}
 	if err := p.applyOrders(ctx, orders, readAt); err != nil {
@@ -218,15 +307,26 @@ func (p *pass) compareStored(ctx context.Context, until int64) error {
 		if err != nil {
 			return p.Store.failed(ctx, "reconcile", err)
 		}
-		for _, id := range ids {
-			if err := p.readOrder(ctx, id); err != nil && !p.goesOn(ctx, id, err) {
-				return err
-			}
-		}
-		if n < 1000 {
-			return nil
+		if err := p.readUnlisted(ctx, ids); err != nil || n < 1000 {
+			return err
 		}
 	}
+}
+
+// readUnlisted reads orders one by one. Those that cannot be read are due soon.
+func (p *pass) readUnlisted(ctx context.Context, ids []uuid.UUID) error {
+	failed, err := p.each(ctx, len(ids), func(p *pass, ctx context.Context, i int) error { return p.readOrder(ctx, ids[i]) })
+	if err != nil {
+		return err
+	}
+	soon := time.Now().Add(retryTime).UnixNano()
+	for _, i := range failed {
+		if _, err := p.Store.exec(ctx, `UPDATE labhealth_orders SET check_at = ? WHERE order_id = ? AND (check_at IS NULL OR check_at > ?)`,
+			soon, ids[i].String(), soon); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // readOrder reads one order. If the service does not have it, it is missing.
@@ -251,12 +351,6 @@ func (p *pass) readOrder(ctx context.Context, id uuid.UUID) error {
 	return p.applyOrders(ctx, []labhealth.Order{*order}, readAt)
 }
 
-// isMissing reports whether an error says that the service does not have an order or a user.
-func isMissing(err error) bool {
-	e, ok := errors.AsType[*labhealth.APIError](err)
-	return errors.Is(err, labhealth.ErrNotFound) || ok && e.StatusCode == http.StatusGone
-}
-
 // applyOrders applies orders that were read.
 func (p *pass) applyOrders(ctx context.Context, orders []labhealth.Order, readAt time.Time) error {
 	events := make([]*webhooks.Event, 0, len(orders))
@@ -276,23 +370,25 @@ func (p *pass) applyOrders(ctx context.Context, orders []labhealth.Order, readAt
 
 // dueOrder is a stored order that is to be read.
 type dueOrder struct {
-	id     uuid.UUID
-	due    int64
-	since  int64 // when it reached its status
-	final  bool  // final results are stored
-	failed bool  // they could not be read
+	id    uuid.UUID
+	due   int64
+	since int64 // when it reached its status
+	final bool  // final results are stored
 }
 
-// dueOrders returns orders whose column, check_at or results_at, is due.
+// dueOrders returns orders whose column, check_at or results_at, is due. A time that is later than
+// the longest wait was set by a clock that was ahead.
 func (p *pass) dueOrders(ctx context.Context, column string) (orders []dueOrder, err error) {
+	now := time.Now()
+	read := `SELECT * FROM (SELECT order_id, ` + column + `, coalesce(nullif(since, 0), nullif(updated, 0), nullif(created, 0), changed),
+		` + hasFinalResults + ` FROM labhealth_orders AS o WHERE ` + column + ` %s ? ORDER BY ` + column + ` LIMIT ?) AS due`
 	err = query(ctx, p.Store.db, func(rows *sql.Rows) error {
 		var o dueOrder
 		err := rows.Scan(&o.id, &o.due, &o.since, &o.final)
 		orders = append(orders, o)
 		return err
-	}, p.Store.dialect.bind(`SELECT order_id, `+column+`, coalesce(nullif(since, 0), nullif(updated, 0), nullif(created, 0), changed),
-		`+hasFinalResults+` FROM labhealth_orders AS o WHERE `+column+` <= ? ORDER BY `+column+` LIMIT ?`),
-		time.Now().UnixNano(), ordersPage)
+	}, p.Store.dialect.bind(fmt.Sprintf(read+` UNION ALL `+read+` LIMIT ?`, "<=", ">")),
+		now.UnixNano(), ordersPage, now.Add(longestWait).UnixNano(), ordersPage, ordersPage)
 	return orders, p.Store.failed(ctx, "reconcile", err)
 }
 
@@ -304,15 +400,34 @@ func (p *pass) postpone(ctx context.Context, o dueOrder, column string, least, m
 	wait := min(max(age/4, least), most)
 	next := now.Add(wait).UnixNano()
 	switch {
-	case column == "check_at", o.failed:
+	case column == "check_at":
 	case o.final:
 		next = finalAt(o.since, now.UnixNano())
 	case age > resultsFor:
 		next = now.Add(longestWait).UnixNano()
 	}
+	return p.setDue(ctx, o, column, next)
+}
+
+func (p *pass) setDue(ctx context.Context, o dueOrder, column string, next int64) error {
 	_, err := p.Store.exec(ctx, `UPDATE labhealth_orders SET `+column+` = nullif(CAST(? AS bigint), 0) WHERE order_id = ? AND `+column+` = ?`,
 		next, o.id.String(), o.due)
 	return err
+}
+
+// readEach reads each of the orders, and postpones those that cannot be read.
+func (p *pass) readEach(ctx context.Context, orders []dueOrder, column string, read func(p *pass, ctx context.Context, o dueOrder) error) error {
+	failed, err := p.each(ctx, len(orders), func(p *pass, ctx context.Context, i int) error { return read(p, ctx, orders[i]) })
+	if err != nil {
+		return err
+	}
+	soon := time.Now().Add(retryTime).UnixNano()
+	for _, i := range failed {
+		if err := p.setDue(ctx, orders[i], column, soon); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // readDue reads orders that have been in a status for longer than is usual.
@@ -328,7 +443,10 @@ func (p *pass) readDue(ctx context.Context) (complete bool, err error) {
 	readAt := time.Now()
 	page, err := p.Client.Orders.List(ctx, labhealth.ListOrdersParams{OrderIDs: ids, Size: ordersPage})
 	if err != nil {
-		return false, err
+		if !p.failsAlone(ctx, err) {
+			return false, err
+		}
+		page = new(labhealth.OrderPage) // one of them may make the list fail
 	}
 	// The service may ignore the filter. Orders that were not asked for show that, and are ignored.
 	orders := slices.DeleteFunc(page.Orders, func(o labhealth.Order) bool { return !slices.Contains(ids, o.ID) })
@@ -336,17 +454,14 @@ func (p *pass) readDue(ctx context.Context) (complete bool, err error) {
 	if err := p.applyOrders(ctx, orders, readAt); err != nil {
 		return false, err
 	}
-	for _, o := range due {
+	return len(due) < ordersPage, p.readEach(ctx, due, "check_at", func(p *pass, ctx context.Context, o dueOrder) error {
 		if !slices.ContainsFunc(orders, func(read labhealth.Order) bool { return read.ID == o.id }) {
-			if err := p.readOrder(ctx, o.id); err != nil && !p.goesOn(ctx, o.id, err) {
-				return false, err
+			if err := p.readOrder(ctx, o.id); err != nil {
+				return err
 			}
 		}
-		if err := p.postpone(ctx, o, "check_at", time.Hour, 7*24*time.Hour); err != nil {
-			return false, err
-		}
-	}
-	return len(due) < ordersPage, nil
+		return p.postpone(ctx, o, "check_at", time.Hour, 7*24*time.Hour)
+	})
 }
 
 // readDueResults reads the results of orders that have or may have new ones.
@@ -355,16 +470,12 @@ func (p *pass) readDueResults(ctx context.Context) (complete bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	err = p.each(ctx, len(due), func(p *pass, ctx context.Context, i int) error {
-		if err := p.readResults(ctx, due[i].id); err != nil {
-			if !p.goesOn(ctx, due[i].id, err) {
-				return err
-			}
-			due[i].failed = true
+	return len(due) < ordersPage, p.readEach(ctx, due, "results_at", func(p *pass, ctx context.Context, o dueOrder) error {
+		if err := p.readResults(ctx, o.id); err != nil {
+			return err
 		}
-		return p.postpone(ctx, due[i], "results_at", time.Minute, 24*time.Hour) // if there are none
+		return p.postpone(ctx, o, "results_at", time.Minute, 24*time.Hour) // if there are none
 	})
-	return len(due) < ordersPage, err
 }
 
 // hasFinalResults is the condition for orders o of which final results are stored.
@@ -375,25 +486,15 @@ const hasFinalResults = ` EXISTS (SELECT 1 FROM labhealth_order_results AS r WHE
 const hasOrMayHaveResults = ` missing IS NULL AND (results <> 'none' OR results_at IS NOT NULL OR status LIKE '%.draw#_completed' ESCAPE '#'
 	OR NOT (status = '' OR status LIKE 'received.%' OR status LIKE 'collecting#_sample.%' ESCAPE '#' OR status LIKE 'cancelled.%'))`
 
-// readAllResults reads the results of the orders that have or may have some, and have an ID in a
-// column.
-func (p *pass) readAllResults(ctx context.Context, column string, of uuid.UUID) error {
-	var ids []uuid.UUID
-	err := query(ctx, p.Store.db, func(rows *sql.Rows) error {
+// withResults returns the orders that have or may have results, and have an ID in a column.
+func (p *pass) withResults(ctx context.Context, column string, of uuid.UUID) (ids []uuid.UUID, err error) {
+	err = query(ctx, p.Store.db, func(rows *sql.Rows) error {
 		var id uuid.UUID
 		err := rows.Scan(&id)
 		ids = append(ids, id)
 		return err
 	}, p.Store.dialect.bind(`SELECT order_id FROM labhealth_orders WHERE `+column+` = ? AND`+hasOrMayHaveResults+` ORDER BY order_id`), of.String())
-	if err != nil {
-		return p.Store.failed(ctx, "reconcile", err)
-	}
-	for _, id := range ids {
-		if err := p.readResults(ctx, id); err != nil && !p.goesOn(ctx, id, err) {
-			return err
-		}
-	}
-	return nil
+	return ids, p.Store.failed(ctx, "reconcile", err)
 }
 
 // readResults reads the results of a stored order. It is no error if there are none yet.

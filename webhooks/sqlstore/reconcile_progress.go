@@ -14,12 +14,20 @@ import (
 type progress struct {
 	Started  time.Time `json:"started,omitzero"`
 	Finished time.Time `json:"finished,omitzero"` // zero while the pass is not complete
+	First    time.Time `json:"first,omitzero"`    // when it was complete first, if it is a repetition
+	Failed   int       `json:"failed,omitzero"`   // pages and users that could not be read
 	Outage   time.Time `json:"outage,omitzero"`   // the argument of Since
 	Stage    int       `json:"stage,omitzero"`    // the part of the pass
 
 	// Of orders that changed, by the service's clock.
 	Since  time.Time `json:"since,omitzero"`  // those updated since; kept for the next pass
 	Newest time.Time `json:"newest,omitzero"` // the latest update that was seen
+
+	Pages int `json:"pages,omitzero"` // pages of a list that were read
+	// Of a list after a page that could not be read: see passPage.
+	Size   int `json:"size,omitzero"`   // of the next pages; 0 for the usual one
+	Small  int `json:"small,omitzero"`  // how many pages have that size before a larger one is tried
+	Passed int `json:"passed,omitzero"` // orders or users in a row that could not be read
 
 	// Of a list of orders: see nextOrders.
 	From       time.Time `json:"from,omitzero"`
@@ -47,6 +55,12 @@ func (p *pass) load(ctx context.Context) error {
 	}
 	if p.at.Unsorted && p.seen == nil { // which orders were seen is not stored
 		p.at.Page = 0
+	}
+	if now := time.Now(); p.at.Started.After(now) { // the clock was ahead
+		p.at.Started = now
+		if !p.at.Finished.IsZero() {
+			p.at = progress{Since: p.at.Since, Outage: p.at.Outage}
+		}
 	}
 	return nil
 }

@@ -1,6 +1,7 @@
 package sqlstore
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
@@ -39,9 +40,15 @@ func (r *Reconciler) User(ctx context.Context, userID uuid.UUID, from, to time.T
 			orders = slices.DeleteFunc(orders, func(o labhealth.Order) bool { return o.UserID != userID })
 			return false, p.applyOrders(ctx, orders, readAt)
 		}
-		if err := p.readAllResults(ctx, `user_id`, userID); err != nil {
+		ids, err := p.withResults(ctx, `user_id`, userID)
+		if err != nil {
 			return false, err
 		}
+		_, err = p.each(ctx, len(ids), func(p *pass, ctx context.Context, i int) error { return p.readResults(ctx, ids[i]) })
+		if err != nil {
+			return false, err
+		}
+		p.ofUsers = true
 		return true, p.readUser(ctx, userID, from, to)
 	}
 	return p.once(ctx)
@@ -107,6 +114,7 @@ func (p *pass) readSince(ctx context.Context) (complete bool, err error) {
 // walkUsers reads a page of the list of users or, after the last one, the data of one user, or of
 // several if there is no rate.
 func (p *pass) walkUsers(ctx context.Context) (complete bool, err error) {
+	p.ofUsers = true
 	if p.at.Offset >= 0 {
 		return false, p.listUsers(ctx)
 	}
@@ -118,12 +126,8 @@ func (p *pass) walkUsers(ctx context.Context) (complete bool, err error) {
 	if err != nil || len(users) == 0 {
 		return true, err
 	}
-	err = p.each(ctx, len(users), func(p *pass, ctx context.Context, i int) error {
-		if err := p.walkUser(ctx, users[i]); err != nil && !p.goesOn(ctx, users[i].id, err) {
-			return err
-		}
-		return nil
-	})
+	failed, err := p.each(ctx, len(users), func(p *pass, ctx context.Context, i int) error { return p.walkUser(ctx, users[i]) })
+	p.at.Failed += len(failed)
 	p.at.After = users[len(users)-1].id
 	return false, err
 }
@@ -143,47 +147,105 @@ func (p *pass) nextUsers(ctx context.Context, n int) (users []comparedUser, err 
 		users = append(users, u)
 		return err
 	}, p.Store.dialect.bind(`SELECT user_id, at, missing FROM labhealth_reconciled_users
-		WHERE user_id > ? AND at < ? AND deleted IS NULL ORDER BY user_id LIMIT ?`), p.at.After.String(), p.at.Started.UnixNano(), n)
+		WHERE user_id > ? AND (at < ? OR at > ?) AND deleted IS NULL ORDER BY user_id LIMIT ?`),
+		p.at.After.String(), p.at.Started.UnixNano(), time.Now().UnixNano(), n)
 	return users, p.Store.failed(ctx, "reconcile", err)
 }
 
 // listUsers adds a page of the list of users to those that are compared. After the last one, it
 // adds stored users that were not listed, and sets the offset to -1.
 func (p *pass) listUsers(ctx context.Context) error {
-	const size = 500
-	page, err := p.Client.Users.List(ctx, labhealth.ListUsersParams{Offset: p.at.Offset, Limit: size})
+	page, err := p.Client.Users.List(ctx, labhealth.ListUsersParams{Offset: p.at.Offset, Limit: orDefault(p.at.Size, usersPage)})
 	if err != nil {
-		return err
+		return p.passUsers(ctx, err)
 	}
 	if page.Offset != int64(p.at.Offset) {
 		return errors.New("sqlstore: the service returns another page of users than the requested one")
 	}
-	var ids []any
-	for i := range page.Users {
-		if id := page.Users[i].UserID; id != uuid.Nil && p.owns(id) {
+	isRepeated, err := p.addUsers(ctx, page.Users)
+	if err != nil {
+		return err
+	}
+	p.at.Offset += len(page.Users)
+	p.at.Passed = 0
+	if p.at.Small--; p.at.Small <= 0 {
+		p.at.Size = 0
+	}
+	more := len(page.Users) > 0 && (page.Total <= 0 || int64(p.at.Offset) < page.Total)
+	switch {
+	case more && isRepeated && page.Total > 0: // the offset is ignored
+		p.at.Failed++
+		p.found.Failed++
+	case more && !isRepeated && !p.isEndless():
+		return nil
+	}
+	return p.listStoredUsers(ctx)
+}
+
+// addUsers adds the users of a page to those that are compared. It reports whether all of them were
+// on the page before.
+func (p *pass) addUsers(ctx context.Context, users []labhealth.User) (isRepeated bool, err error) {
+	ids, known := []any{}, map[uuid.UUID]bool{}
+	isRepeated = len(users) > 0
+	for i := range users {
+		id := users[i].UserID
+		isRepeated = isRepeated && p.previous[id]
+		known[id] = true
+		if id != uuid.Nil && p.owns(id) {
 			ids = append(ids, id.String())
 		}
 	}
-	const insert, ignore = `INSERT INTO labhealth_reconciled_users (user_id, at) `, ` ON CONFLICT (user_id) DO NOTHING`
-	if len(ids) > 0 {
-		rows := strings.TrimPrefix(strings.Repeat(", (?, 0)", len(ids)), ", ")
-		if _, err := p.Store.exec(ctx, insert+`VALUES `+rows+ignore, ids...); err != nil {
-			return err
+	p.previous = known
+	for chunk := range slices.Chunk(ids, usersPage) {
+		rows := strings.TrimPrefix(strings.Repeat(", (?, 0)", len(chunk)), ", ")
+		if _, err := p.Store.exec(ctx, insertUsers+`VALUES `+rows+ignoreKnown, chunk...); err != nil {
+			return false, err
 		}
 	}
-	p.at.Offset += len(page.Users)
-	if len(page.Users) > 0 && (page.Total <= 0 || int64(p.at.Offset) < page.Total) {
+	return isRepeated, nil
+}
+
+// listStoredUsers ends the list of users with stored ones.
+func (p *pass) listStoredUsers(ctx context.Context) error {
+	p.at.Offset = -1
+	_, err := p.Store.exec(ctx, insertUsers+`SELECT user_id, 0 FROM labhealth_series WHERE user_id <> ?
+		UNION SELECT user_id, 0 FROM labhealth_orders WHERE user_id <> ?`+ignoreKnown, uuid.Nil.String(), uuid.Nil.String())
+	return err
+}
+
+// usersPage is the number of users of a page.
+const usersPage = 500
+
+// passUsers moves the position when a page of users cannot be read although the service responds to
+// other requests: to a page of a tenth of the size or, if it has one user, past that user, and past
+// more behind several such users. What is passed counts as failed. If no end is found, the list
+// ends.
+func (p *pass) passUsers(ctx context.Context, err error) error {
+	const most = 40
+	if verdictOf(ctx, err) != unclear || !p.responds(ctx) {
+		return err
+	}
+	at := &p.at
+	if size := orDefault(at.Size, usersPage); size > 1 {
+		at.Size, at.Small = max(1, size/10), 10
 		return nil
 	}
-	p.at.Offset = -1
-	_, err = p.Store.exec(ctx, insert+`SELECT user_id, 0 FROM labhealth_series WHERE user_id <> ?
-		UNION SELECT user_id, 0 FROM labhealth_orders WHERE user_id <> ?`+ignore, uuid.Nil.String(), uuid.Nil.String())
-	return err
+	at.Offset += 1 << min(max(0, at.Passed-maxPassed), 20)
+	at.Passed++
+	at.Failed++
+	p.found.Failed++
+	if at.Passed == most {
+		return p.listStoredUsers(ctx)
+	}
+	return nil
 }
 
 // walkUser reads the wearable data of a user.
 func (p *pass) walkUser(ctx context.Context, u comparedUser) error {
 	if u.missing.Valid {
+		if !p.at.First.IsZero() { // a repetition
+			return nil
+		}
 		if _, err := p.Client.Users.Get(ctx, u.id); isMissing(err) {
 			return nil
 		} else if err != nil {
@@ -193,7 +255,7 @@ func (p *pass) walkUser(ctx context.Context, u comparedUser) error {
 	from := p.at.Started.AddDate(0, 0, -orDefault(p.Days, 30))
 	if !p.at.Outage.IsZero() {
 		from = p.at.Outage.AddDate(0, 0, -orDefault(p.OverlapDays, 7))
-	} else if u.at > 0 && p.name == "users" {
+	} else if u.at > 0 && u.at <= time.Now().UnixNano() && p.name == "users" {
 		from = time.Unix(0, u.at).AddDate(0, 0, -orDefault(p.OverlapDays, 7))
 	}
 	return p.readUser(ctx, u.id, from, time.Time{})
@@ -211,14 +273,20 @@ func (p *pass) compared(ctx context.Context, id uuid.UUID, at time.Time) error {
 	return err
 }
 
-const insertUser = `INSERT INTO labhealth_reconciled_users (user_id, at) VALUES (?, 0) ON CONFLICT (user_id) DO NOTHING`
+const (
+	insertUsers = `INSERT INTO labhealth_reconciled_users (user_id, at) `
+	ignoreKnown = ` ON CONFLICT (user_id) DO NOTHING`
+	insertUser  = insertUsers + `VALUES (?, 0)` + ignoreKnown
+)
 
-// readUser reads wearable data of a user, and applies it in parts.
+// readUser reads wearable data of a user, and applies it in parts. If a few lists cannot be read,
+// it returns the error after it has read the others.
 func (p *pass) readUser(ctx context.Context, id uuid.UUID, from, to time.Time) error {
-	const partEvents, partSamples = 100, 5000
+	const partEvents, partSamples, fewLists = 100, 5000, 10
 	started := time.Now()
 	var part []*webhooks.Event
-	samples := 0
+	var failure error
+	samples, failures := 0, 0
 	apply := func() error {
 		err := p.apply(ctx, part)
 		part, samples = part[:0], 0
@@ -229,7 +297,11 @@ func (p *pass) readUser(ctx context.Context, id uuid.UUID, from, to time.Time) e
 			return p.findMissing(ctx, id, started, err)
 		}
 		if err != nil {
-			return err
+			failure = cmp.Or(failure, err)
+			if failures++; failures == fewLists || !p.failsAlone(ctx, err) {
+				break
+			}
+			continue
 		}
 		part = append(part, event)
 		if s, ok := event.Data.(*webhooks.Samples); ok {
@@ -242,7 +314,7 @@ func (p *pass) readUser(ctx context.Context, id uuid.UUID, from, to time.Time) e
 			return err
 		}
 	}
-	if err := apply(); err != nil {
+	if err := cmp.Or(apply(), failure); err != nil {
 		return err
 	}
 	return p.compared(ctx, id, started)

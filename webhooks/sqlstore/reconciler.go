@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"net/http"
 	"slices"
 	"sync"
 	"time"
@@ -73,29 +72,22 @@ type Reconciler struct {
 	// OrdersOnly leaves out the users: no wearable data is read, and missing users are not found.
 	OrdersOnly bool
 	// Observe, if not nil, observes the steps of passes. A step is a page of orders, one user, or
-	// up to 100 orders that are due. The error is why a step failed: the step is repeated later,
-	// after a wait that doubles from 1 s up to 5 min. Steps of results and due
-	// that had nothing to do are not observed.
-	// Steps of different passes run at the same time.
+	// up to 100 orders that are due. The error is why a step failed, such as an unavailable service:
+	// nothing was given up or postponed, and the step is repeated after a wait that doubles from 1 s
+	// up to 5 min. An order, user or page that fails alone is counted in Failed and is no error.
+	// Steps of results and due that had nothing to do are not observed. Steps of different passes
+	// run at the same time.
 	Observe func(ctx context.Context, found Reconciled, err error)
 
 	Interval    time.Duration // from one pass over changed orders to the next; 0 means 5 min
 	Walk        time.Duration // from one walk over all orders or users to the next; 0 means 24 h
 	Poll        time.Duration // interval at which to look for results that are due; 0 means 1 s
-	Parallel    int           // requests at the same time for results, and of Since for users; 0 means 4
+	Parallel    int           // requests at the same time for orders one by one and for results, and of Since for users; 0 means 4
 	Rate        float64       // requests per second of the walks over all orders and users; 0 means 1
 	Overlap     time.Duration // how much of the time before its last pass a pass over changed orders repeats; 0 means 1 h
 	Days        int           // length in days of the wearable data that is read of a user first; 0 means 30
 	OverlapDays int           // days before the last time from which it is read again, because sources are late; 0 means 7
 
-	mu    sync.Mutex
-	stuck map[string]stuckAt // by pass
-}
-
-// stuckAt is the order or user at which a pass has failed, and how often in a row.
-type stuckAt struct {
-	id    uuid.UUID
-	times int
 }
 
 // Reconciled counts what one or several steps of a [Reconciler] have read and found.
@@ -115,8 +107,9 @@ type Reconciled struct {
 	MissingOrders, MissingUsers int
 	// MissingOrderIDs and MissingUserIDs are their IDs, at most 100 of each.
 	MissingOrderIDs, MissingUserIDs []uuid.UUID
-	// Failed counts orders and users that could not be read or applied completely. They are tried
-	// again later.
+	// Failed counts orders, users and pages of lists that could not be read or applied completely,
+	// although the service responds to other requests. The others are not delayed. What could not be
+	// read is tried again within minutes, each time counted.
 	Failed int
 	// Unfiltered reports that the service returned orders that a filter excludes. A pass over
 	// changed orders then reads all orders, and takes place as often as the walks.
@@ -167,6 +160,9 @@ func appendMissing(ids []uuid.UUID, more ...uuid.UUID) []uuid.UUID {
 // Run reconciles until ctx is done, and returns the error of ctx.
 func (r *Reconciler) Run(ctx context.Context) error {
 	if err := r.check(ctx); err != nil {
+		return err
+	}
+	if err := r.Store.fixReactions(); err != nil {
 		return err
 	}
 	l := &lease{store: r.Store, holder: uuid.NewString()}
@@ -224,9 +220,9 @@ func (r *Reconciler) foreground() []*pass {
 func (r *Reconciler) background(rate *spacing) []*pass {
 	walk := orDefault(r.Walk, 24*time.Hour)
 	rate.interval = time.Duration(float64(time.Second) / cmp.Or(r.Rate, 1))
-	passes := []*pass{{Reconciler: r, name: "walk", every: walk, run: (*pass).walkOrders, stored: true, rate: rate, isFirst: true}}
+	passes := []*pass{{Reconciler: r, name: "walk", every: walk, run: (*pass).walkOrders, stored: true, rate: rate, isFirst: true, repeats: true}}
 	if !r.OrdersOnly {
-		passes = append(passes, &pass{Reconciler: r, name: "users", every: walk, run: (*pass).walkUsers, stored: true, rate: rate})
+		passes = append(passes, &pass{Reconciler: r, name: "users", every: walk, run: (*pass).walkUsers, stored: true, rate: rate, repeats: true})
 	}
 	return passes
 }
@@ -268,6 +264,10 @@ type pass struct {
 	stored bool          // its position is stored
 	// isFirst says that it goes on before others: it is short.
 	isFirst bool
+	// repeats says that it is repeated for what could not be read, before the next one.
+	repeats bool
+	// ofUsers says that it reads users now, and not orders.
+	ofUsers bool
 	// run runs one step. It moves the position, which is stored if it returns no error.
 	run func(*pass, context.Context) (complete bool, err error)
 
@@ -292,14 +292,19 @@ func (p *pass) step(ctx context.Context) error {
 			return p.end(ctx, err)
 		}
 		p.loaded = true
-		if wait := p.at.Started.Add(p.every); !p.at.Finished.IsZero() && time.Now().Before(wait) {
-			p.next = wait
-			return nil
-		}
 	}
 	if p.at.Started.IsZero() || !p.at.Finished.IsZero() {
-		p.at = progress{Started: time.Now(), Since: p.at.Since, Outage: p.at.Outage}
-		p.previous, p.seen = nil, nil
+		now := time.Now()
+		next, repeats := p.again()
+		if p.stored && now.Before(next) {
+			p.next = next
+			return nil
+		}
+		start := progress{Started: now, Since: p.at.Since, Outage: p.at.Outage}
+		if repeats {
+			start.Started, start.First = p.at.Started, cmp.Or(p.at.First, p.at.Finished)
+		}
+		p.at, p.previous, p.seen = start, nil, nil
 	}
 	complete, err := p.run(p, transport.WithAdmission(ctx, p.admit))
 	if err == nil {
@@ -309,6 +314,24 @@ func (p *pass) step(ctx context.Context) error {
 		err = p.save(ctx)
 	}
 	return p.end(ctx, err)
+}
+
+// again returns when a complete pass starts again, or is repeated for what could not be read. The
+// wait before repetitions becomes longer.
+func (p *pass) again() (next time.Time, repeats bool) {
+	every := p.every
+	if p.at.Unfiltered {
+		every = max(every, orDefault(p.Walk, 24*time.Hour))
+	}
+	next = p.at.Started.Add(every)
+	if p.repeats && p.at.Failed > 0 {
+		after := cmp.Or(p.at.First, p.at.Finished)
+		soon := p.at.Finished.Add(max(retryTime, p.at.Finished.Sub(after)/4))
+		if soon.Before(next) {
+			return soon, true
+		}
+	}
+	return next, false
 }
 
 // admit counts a request, and lets it wait.
@@ -346,15 +369,12 @@ func (p *pass) schedule(err error) {
 		p.failures++
 		p.next = now.Add(backoff/2 + jitter.Within(backoff/2))
 		return
-	case p.at.Finished.IsZero() && p.isFirst:
+	case p.at.Finished.IsZero() && p.isFirst && p.at.First.IsZero():
 		p.next = time.Time{}
 	case p.at.Finished.IsZero():
 		p.next = now
-	case now.Before(p.next): // the pass has not started
-	case p.at.Unfiltered:
-		p.next = p.at.Started.Add(max(p.every, orDefault(p.Walk, 24*time.Hour)))
 	default:
-		p.next = p.at.Started.Add(p.every)
+		p.next, _ = p.again()
 	}
 	p.failures = 0
 }
@@ -369,78 +389,6 @@ func (p *pass) once(ctx context.Context) (Reconciled, error) {
 			return all, err
 		}
 	}
-}
-
-// each calls f for n elements, several at the same time, each with its own counts. It returns one
-// of the errors, after which f is not called anymore.
-func (p *pass) each(ctx context.Context, n int, f func(p *pass, ctx context.Context, i int) error) error {
-	var all sync.WaitGroup
-	var mu sync.Mutex
-	var next int
-	var failure error
-	take := func() (i int, ok bool) {
-		mu.Lock()
-		defer mu.Unlock()
-		next++
-		return next - 1, next <= n && failure == nil
-	}
-	for range min(n, orDefault(p.Parallel, 4)) {
-		all.Go(func() {
-			part := &pass{Reconciler: p.Reconciler, name: p.name, rate: p.rate, at: p.at}
-			ctx := transport.WithAdmission(ctx, part.admit)
-			var err error
-			for i, ok := take(); ok && err == nil; i, ok = take() {
-				err = f(part, ctx, i)
-			}
-			mu.Lock()
-			defer mu.Unlock()
-			p.found.add(part.found)
-			failure = cmp.Or(failure, err)
-		})
-	}
-	all.Wait()
-	return failure
-}
-
-// goesOn reports whether a pass goes on after an error of one order or user. The service may be
-// unavailable, or fail for this one only: after a few times in a row the pass goes on.
-func (p *pass) goesOn(ctx context.Context, id uuid.UUID, err error) bool {
-	const times = 3
-	if ctx.Err() != nil {
-		return false
-	}
-	if isUnavailable(err) {
-		p.mu.Lock()
-		defer p.mu.Unlock()
-		if p.stuck == nil {
-			p.stuck = map[string]stuckAt{}
-		}
-		at := p.stuck[p.name]
-		if at.id != id {
-			at = stuckAt{id: id}
-		}
-		at.times++
-		p.stuck[p.name] = at
-		if at.times < times {
-			return false
-		}
-	}
-	p.found.Failed++
-	return true
-}
-
-// isUnavailable reports whether an error says that other requests would fail too.
-func isUnavailable(err error) bool {
-	if e, ok := errors.AsType[*labhealth.APIError](err); ok {
-		switch e.StatusCode {
-		case http.StatusUnauthorized, http.StatusRequestTimeout, http.StatusTooManyRequests,
-			http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
-			return true
-		}
-		return false
-	}
-	_, ok := errors.AsType[*labhealth.DecodeError](err)
-	return !ok
 }
 
 // apply applies events that were read as if they had been delivered.

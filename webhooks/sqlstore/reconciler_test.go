@@ -85,38 +85,6 @@ func TestBackoff(t *testing.T) {
 	})
 }
 
-// The service may be unavailable or fail for one user only: a pass goes on at the third time.
-func TestGoesOn(t *testing.T) {
-	p := &pass{Reconciler: &Reconciler{}, name: "users"}
-	user, other := uuid.New(), uuid.New()
-	canceled, cancel := context.WithCancel(t.Context())
-	cancel()
-	for i, c := range []struct {
-		ctx  context.Context
-		id   uuid.UUID
-		err  error
-		want bool
-	}{
-		{t.Context(), user, &labhealth.APIError{StatusCode: 503}, false},
-		{t.Context(), user, &labhealth.APIError{StatusCode: 503}, false},
-		{t.Context(), other, &labhealth.APIError{StatusCode: 429}, false},
-		{t.Context(), user, &labhealth.APIError{StatusCode: 503}, false},
-		{t.Context(), user, &labhealth.APIError{StatusCode: 401}, false},
-		{canceled, user, context.Canceled, false},
-		{t.Context(), user, errors.New("connection reset"), true},
-		{t.Context(), other, &labhealth.APIError{StatusCode: 404}, true},
-		{t.Context(), other, &labhealth.APIError{StatusCode: 500}, true},
-		{t.Context(), other, &labhealth.DecodeError{}, true},
-	} {
-		if got := p.goesOn(c.ctx, c.id, c.err); got != c.want {
-			t.Errorf("%d: %t", i, got)
-		}
-	}
-	if p.found.Failed != 4 {
-		t.Error(p.found.Failed)
-	}
-}
-
 // Attempts are counted, and wait before the rate limit of the client.
 func TestAdmission(t *testing.T) {
 	attempts := 0

@@ -44,23 +44,20 @@ func (d *sqlite) release() { <-d.writing }
 
 // writeTx runs f in a transaction. The caller holds the write token.
 func (d *sqlite) writeTx(ctx context.Context, f func(*sql.Tx) error) error {
-	tx, err := d.db.BeginTx(ctx, &sql.TxOptions{})
-	if err != nil {
-		return err
-	}
-	defer tx.Rollback()
-	// Take the write lock before reading: of two transactions that have both read, only one could
-	// write.
-	if _, err := tx.ExecContext(ctx, `UPDATE labhealth_schema SET version = version WHERE false`); err != nil {
-		return err
-	}
-	if err := f(tx); err != nil {
-		return err
-	}
-	if err := ensureCommit(ctx, tx); err != nil {
-		return err
-	}
-	return tx.Commit()
+	return inTx(ctx, d.db, nil, func(tx *sql.Tx) error {
+		// Take the write lock before reading: of two transactions that have both read, only one
+		// could write.
+		if _, err := tx.ExecContext(ctx, `UPDATE labhealth_schema SET version = version WHERE false`); err != nil {
+			return err
+		}
+		if err := f(tx); err != nil {
+			return err
+		}
+		if err := ensureCommit(ctx, tx); err != nil {
+			return err
+		}
+		return tx.Commit()
+	})
 }
 
 // ensureCommit makes a change in a transaction that has changed nothing, so that its commit is

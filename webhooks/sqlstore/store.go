@@ -3,8 +3,10 @@ package sqlstore
 import (
 	"context"
 	"database/sql"
+	"database/sql/driver"
 	"errors"
 	"log/slog"
+	"sync/atomic"
 	"time"
 
 	"github.com/labhealth/labhealth-go/internal/jitter"
@@ -37,10 +39,11 @@ type Store struct {
 	// samples were deleted as rows, from is the zero time, and rows is their number. Several
 	// goroutines may call it at the same time.
 	Expired func(from, before time.Time, rows int64)
-	// Reactions lists the kinds of changes that are queued for a [Reactor]; nil queues none. It
-	// must not be changed after the first use of the store, and all processes that write to the
-	// database must set the same, except one that fills a new database before the others: see the
-	// package documentation.
+	// Reactions lists the kinds of changes that are queued for a [Reactor]; nil queues none. Set it
+	// before the first use of the store: a change after a [Worker], a Reactor or a [Reconciler] was
+	// started has no effect, and is an error of those that are started later. All processes that
+	// write to the database must set the same, except one that fills a new database before the
+	// others: see the package documentation.
 	Reactions []ReactionKind
 
 	// Logger is where warnings are written about what runs in the background: those of [Worker],
@@ -64,6 +67,8 @@ type Store struct {
 	reactionCursors [reactionParts]*cursor // of the reactors
 	reactionCounted [reactionParts]*cursor // of Backlog
 	queued          chan struct{}          // wakes an idle reactor of this process
+
+	fixed atomic.Pointer[[]ReactionKind] // Reactions, when something was started
 }
 
 // Open returns a store of db. It checks its arguments and runs no statement: see [Store.Migrate].
@@ -114,6 +119,38 @@ func (s *Store) transact(ctx context.Context, op string, f func(*sql.Tx) error) 
 		return err
 	}
 	return retry(ctx, op, func() error { return s.dialect.transact(ctx, f) })
+}
+
+// inTx runs f in a transaction, which f commits.
+func inTx(ctx context.Context, db *sql.DB, options *sql.TxOptions, f func(*sql.Tx) error) error {
+	return onConn(ctx, db, func(conn *sql.Conn) (begun bool, err error) {
+		tx, err := conn.BeginTx(ctx, options)
+		if err != nil {
+			return false, err
+		}
+		defer tx.Rollback()
+		return true, f(tx)
+	})
+}
+
+// onConn runs f with a connection of the pool, and with the next one if the server has closed it
+// and f has begun nothing, as package sql does. A connection that cannot write leaves the pool:
+// after a failover, the sessions of the old primary stay read-only.
+func onConn(ctx context.Context, db *sql.DB, f func(*sql.Conn) (begun bool, err error)) error {
+	for idle := db.Stats().Idle; ; idle-- {
+		conn, err := db.Conn(ctx)
+		if err != nil {
+			return err
+		}
+		begun, err := f(conn)
+		if isReadOnly(err, begun) {
+			_ = conn.Raw(func(any) error { return driver.ErrBadConn })
+		}
+		conn.Close()
+		if begun || idle < 0 || !errors.Is(err, driver.ErrBadConn) {
+			return err
+		}
+	}
 }
 
 // maxAttempts is the number of attempts of a transaction.

@@ -37,7 +37,9 @@ import (
 // that never ends delays the others of its batch, and no others, by about the limit.
 //
 // Deliveries that failed and are due again are in batches of their own, which get about a quarter
-// of the time if there are others. So do suspects.
+// of the time if there are others. So do suspects. One that is due later than an hour, or Delay or
+// twice Timeout if that is longer, was delayed by a process whose clock was ahead, and is due
+// within a minute. So do not let the workers of one database have different values above an hour.
 //
 // Taking the oldest first does not guarantee an order: workers run concurrently, and failed
 // deliveries are attempted later. The stored content is the same in any order. With PostgreSQL, a
@@ -76,9 +78,10 @@ type Worker struct {
 	// Observe observes the steps that take deliveries from the inbox or fail.
 	Observe StepObserver
 
-	mu    sync.Mutex
-	paces [parts]pace
-	turns [parts]time.Time // when a part comes before fresh deliveries again
+	mu        sync.Mutex
+	paces     [parts]pace
+	turns     [parts]time.Time // when a part comes before fresh deliveries again
+	corrected time.Time        // see correct
 }
 
 // StepObserver observes the steps of a [Worker]. Either function may be nil.
@@ -156,7 +159,7 @@ func (w *Worker) run(ctx context.Context) error {
 	failures, maintain, look := 0, time.Time{}, time.Now().Add(backlogInterval)
 	var unhealed patience
 	for {
-		step, err := w.Step(ctx)
+		step, err := w.observedStep(ctx)
 		if err == nil && time.Now().After(maintain) {
 			maintain = time.Now().Add(w.maintain(ctx))
 		}
@@ -218,7 +221,7 @@ func (w *Worker) check(ctx context.Context) error {
 			return fmt.Errorf("sqlstore: Worker.%s must not be negative", f.name)
 		}
 	}
-	return nil
+	return w.Store.fixReactions()
 }
 
 // functionError is an error of the application's function.
@@ -282,6 +285,10 @@ func (w *Worker) Step(ctx context.Context) (Step, error) {
 	if err := w.check(ctx); err != nil {
 		return Step{}, err
 	}
+	return w.observedStep(ctx)
+}
+
+func (w *Worker) observedStep(ctx context.Context) (Step, error) {
 	o := &observation{StepObserver: w.Observe, ctx: ctx}
 	step, err := w.step(ctx, o)
 	o.end(step, err)
@@ -325,6 +332,11 @@ func (w *Worker) attemptNext(ctx context.Context, o *observation, began time.Tim
 	var reserved *inboxRow
 	step, rows, err = w.attempt(ctx, o, func(ctx context.Context, tx *sql.Tx) (rows []inboxRow, err error) {
 		for _, from = range w.order(began) {
+			if from == delayed {
+				if err := w.correct(ctx, tx); err != nil {
+					return nil, err
+				}
+			}
 			rows, err = w.Store.take(ctx, tx, from, w.batch(from))
 			if len(rows) == 0 {
 				w.skipTurn(from, time.Since(began))
@@ -344,6 +356,36 @@ func (w *Worker) attemptNext(ctx context.Context, o *observation, began time.Tim
 		})
 	}
 	return step, rows, from, err
+}
+
+// correct makes deliveries due that wait for longer than any delay, once a minute: the clock of the
+// process that delayed or reserved them was ahead.
+func (w *Worker) correct(ctx context.Context, tx *sql.Tx) error {
+	const limit = 1000
+	w.mu.Lock()
+	isDue := time.Since(w.corrected) >= time.Minute
+	if isDue {
+		w.corrected = time.Now()
+	}
+	w.mu.Unlock()
+	if !isDue {
+		return nil
+	}
+	s := w.Store
+	longest := max(time.Hour, w.Delay, 2*orDefault(w.Timeout, time.Minute))
+	result, err := tx.ExecContext(ctx, s.dialect.bind(`UPDATE labhealth_inbox SET due = ? WHERE (due, number) IN (
+		SELECT due, number FROM labhealth_inbox WHERE due > ? ORDER BY due, number LIMIT ?`+s.dialect.skipLocked()+`)`),
+		s.now().UnixNano(), s.now().Add(longest).UnixNano(), limit)
+	if err != nil {
+		return err
+	}
+	n, err := result.RowsAffected()
+	if n == limit { // there may be more
+		w.mu.Lock()
+		w.corrected = time.Time{}
+		w.mu.Unlock()
+	}
+	return err
 }
 
 // reserve delays a row that is to be processed alone, so that no other worker takes it after a time
