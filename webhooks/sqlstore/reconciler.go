@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"log/slog"
 	"slices"
 	"sync"
 	"time"
@@ -13,6 +14,7 @@ import (
 	labhealth "github.com/labhealth/labhealth-go"
 	"github.com/labhealth/labhealth-go/internal/jitter"
 	"github.com/labhealth/labhealth-go/internal/transport"
+	"github.com/labhealth/labhealth-go/internal/warn"
 	"github.com/labhealth/labhealth-go/webhooks"
 )
 
@@ -157,8 +159,19 @@ func appendMissing(ids []uuid.UUID, more ...uuid.UUID) []uuid.UUID {
 	return append(ids, more[:min(len(more), maxMissingIDs-len(ids))]...)
 }
 
-// Run reconciles until ctx is done, and returns the error of ctx.
+// Run reconciles until ctx is done, and returns the error of ctx, or one that waiting does not heal:
+// an invalid field, tables that are missing for five seconds or of a newer version, or a key that
+// the service has rejected for a minute. What fails is written to [Store.Logger]: also the returned
+// error.
 func (r *Reconciler) Run(ctx context.Context) error {
+	err := r.run(ctx)
+	if r != nil {
+		r.Store.logEnd(ctx, "the Reconciler", err)
+	}
+	return err
+}
+
+func (r *Reconciler) run(ctx context.Context) error {
 	if err := r.check(ctx); err != nil {
 		return err
 	}
@@ -166,30 +179,45 @@ func (r *Reconciler) Run(ctx context.Context) error {
 		return err
 	}
 	l := &lease{store: r.Store, holder: uuid.NewString()}
+	var unhealed patience
 	for ctx.Err() == nil {
 		held, err := l.take(ctx)
+		r.Store.checkDatabase(err)
 		if held {
-			r.runLeased(ctx, l)
+			err = r.runLeased(ctx, l)
+		} else if err == nil {
+			r.Store.warn(leaseIsHeld, slog.Duration("longest", leaseTime))
 		}
 		if err != nil && ctx.Err() == nil && r.Observe != nil {
 			r.Observe(ctx, Reconciled{}, err)
+		}
+		if unhealed.isOver(err) {
+			return err
 		}
 		_ = sleep(ctx, leaseTime/12+jitter.Within(leaseTime/12))
 	}
 	return ctx.Err()
 }
 
-// runLeased runs all passes until ctx is done or the lease is lost.
-func (r *Reconciler) runLeased(ctx context.Context, l *lease) {
-	ctx, cancel := context.WithCancel(ctx)
+const leaseIsHeld = "sqlstore: another Reconciler of this database works, or was killed: this one goes on when its lease has ended"
+
+// runLeased runs all passes until ctx is done or the lease is lost. It returns an error that waiting
+// does not heal.
+func (r *Reconciler) runLeased(ctx context.Context, l *lease) error {
+	r.Store.warnings.Resolved(r.Store.Logger, leaseIsHeld)
+	ctx, cancel := context.WithCancelCause(ctx)
 	defer l.release(ctx)
 	var all sync.WaitGroup
 	defer all.Wait()
-	defer cancel()
+	defer cancel(nil)
 	rate := &spacing{}
-	all.Go(func() { loop(ctx, r.foreground()) })
-	all.Go(func() { loop(ctx, r.background(rate)) })
+	all.Go(func() { loop(ctx, r.foreground(), cancel) })
+	all.Go(func() { loop(ctx, r.background(rate), cancel) })
 	l.hold(ctx)
+	if cause := context.Cause(ctx); cause != ctx.Err() {
+		return cause
+	}
+	return nil
 }
 
 func (r *Reconciler) check(ctx context.Context) error {
@@ -227,15 +255,21 @@ func (r *Reconciler) background(rate *spacing) []*pass {
 	return passes
 }
 
-// loop runs steps of passes until ctx is done. Those that have waited longest come first.
-func loop(ctx context.Context, passes []*pass) {
+// loop runs steps of passes until ctx is done. Those that have waited longest come first. It ends
+// all passes after an error that waiting does not heal.
+func loop(ctx context.Context, passes []*pass, end context.CancelCauseFunc) {
+	var unhealed patience
 	for ctx.Err() == nil {
 		next := slices.MinFunc(passes, func(a, b *pass) int { return a.next.Compare(b.next) })
 		if wait := time.Until(next.next); wait > 0 {
 			_ = sleep(ctx, wait)
 			continue
 		}
-		next.schedule(next.step(ctx))
+		err := next.step(ctx)
+		if unhealed.isOver(err) {
+			end(err)
+		}
+		next.schedule(err)
 	}
 }
 
@@ -351,10 +385,39 @@ func (p *pass) end(ctx context.Context, err error) error {
 			p.at = progress{}
 		}
 	}
+	if ctx.Err() == nil {
+		p.warn(err)
+	}
 	if p.Observe != nil && ctx.Err() == nil && (err != nil || p.found.Requests > 0 || p.stored) {
 		p.Observe(ctx, p.found, err)
 	}
 	return err
+}
+
+const (
+	notRead   = "sqlstore: the Reconciler cannot read from the service: what was lost is not found meanwhile"
+	itemsFail = "sqlstore: orders, users or pages of lists cannot be read or applied: they are tried again"
+)
+
+// warn writes a warning about a step that failed, or that the service is read again.
+func (p *pass) warn(err error) {
+	database := (*Error)(nil)
+	switch {
+	case errors.As(err, &database):
+		p.Store.checkDatabase(err)
+	case err != nil:
+		p.Store.warn(notRead, slog.String("pass", p.name), warn.Cause(err))
+	default:
+		p.Store.checkDatabase(nil)
+		if p.found.Requests > p.found.Failed {
+			p.Store.warnings.Resolved(p.Store.Logger, notRead)
+		}
+	}
+	if p.found.Failed > 0 {
+		p.Store.warn(itemsFail, slog.String("pass", p.name), slog.Int("failed", p.found.Failed))
+	} else if err == nil && p.found.Complete {
+		p.Store.warnings.Resolved(p.Store.Logger, itemsFail)
+	}
 }
 
 // schedule sets the time of the next step.

@@ -1,10 +1,13 @@
 package sqlstore
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -51,7 +54,7 @@ func TestBackoff(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		var times []time.Duration
 		start := time.Now()
-		r := &Reconciler{Observe: func(_ context.Context, found Reconciled, err error) {
+		r := &Reconciler{Store: new(Store), Observe: func(_ context.Context, found Reconciled, err error) {
 			times = append(times, time.Since(start))
 			if !errors.Is(err, unavailable) || found.Pass != "due" {
 				t.Error(found, err)
@@ -68,7 +71,7 @@ func TestBackoff(t *testing.T) {
 			steps++
 			return true, nil
 		}}
-		loop(ctx, []*pass{failing, healthy})
+		loop(ctx, []*pass{failing, healthy}, func(error) { t.Error("it was ended") })
 		for i, at := range times {
 			before := time.Duration(0)
 			if i > 0 {
@@ -81,6 +84,31 @@ func TestBackoff(t *testing.T) {
 		}
 		if took := time.Since(start); len(times) != 12 || steps < int(took/time.Second) || steps > int(took/time.Second)+2 {
 			t.Errorf("%d failures, %d steps in %v", len(times), steps, took)
+		}
+	})
+}
+
+// A key that is rejected for a minute ends all passes, and is written to the log at once. An outage
+// in between says nothing about it.
+func TestRejectedKey(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var log bytes.Buffer
+		r := &Reconciler{Store: &Store{Logger: slog.New(slog.NewTextHandler(&log, nil))}}
+		ctx, cancel := context.WithCancelCause(t.Context())
+		rejected := &labhealth.APIError{Op: "GET /orders", StatusCode: http.StatusUnauthorized}
+		start := time.Now()
+		loop(ctx, []*pass{{Reconciler: r, name: "changed", every: time.Minute, run: func(*pass, context.Context) (bool, error) {
+			if d := time.Since(start); d > 2*time.Second && d < 10*time.Second {
+				return false, &labhealth.TransportError{Op: "GET /orders"}
+			}
+			return false, rejected
+		}}}, cancel)
+		if took := time.Since(start); took < time.Minute || took > 3*time.Minute || context.Cause(ctx) != rejected {
+			t.Errorf("after %v: %v", took, context.Cause(ctx))
+		}
+		const want = `level=WARN msg="sqlstore: the Reconciler cannot read from the service: what was lost is not found meanwhile" pass=changed error="labhealth: GET /orders: 401 Unauthorized`
+		if lines := strings.Count(log.String(), "\n"); lines > 3 || !strings.Contains(log.String(), want) {
+			t.Errorf("%d lines:\n%s", lines, log.String())
 		}
 	})
 }
@@ -101,7 +129,7 @@ func TestAdmission(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer client.CloseIdleConnections()
-	p := &pass{Reconciler: &Reconciler{Client: client}, name: "test"}
+	p := &pass{Reconciler: &Reconciler{Client: client, Store: new(Store)}, name: "test"}
 	p.run = func(p *pass, ctx context.Context) (bool, error) {
 		_, err := client.Orders.Get(ctx, uuid.New())
 		return true, err

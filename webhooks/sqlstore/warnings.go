@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"time"
 
+	labhealth "github.com/labhealth/labhealth-go"
 	"github.com/labhealth/labhealth-go/internal/warn"
 )
 
@@ -128,17 +129,26 @@ func (s *Store) checkBacklog(ctx context.Context) {
 // patience decides when Run returns an error that does not heal by itself.
 type patience struct{ since time.Time }
 
-// unhealedAfter is how long the tables may be missing, because another process creates them.
-const unhealedAfter = 5 * time.Second
+const (
+	tablesPatience = 5 * time.Second // another process may be creating them
+	keyPatience    = time.Minute     // it may be replaced
+)
 
 // isOver reports whether an error has lasted that waiting does not heal.
 func (p *patience) isOver(err error) bool {
-	if !isMissingTables(err) && !errors.Is(err, errNewer) {
+	limit := tablesPatience
+	switch {
+	case isMissingTables(err), errors.Is(err, errNewer):
+	case errors.Is(err, labhealth.ErrUnauthorized):
+		limit = keyPatience
+	case errors.As(err, new(*labhealth.TransportError)): // says nothing about the key
+		return false
+	default:
 		p.since = time.Time{}
 		return false
 	}
 	if p.since.IsZero() {
 		p.since = time.Now()
 	}
-	return time.Since(p.since) >= unhealedAfter
+	return time.Since(p.since) >= limit
 }
