@@ -30,7 +30,7 @@ func Internals(api bridge.API, opts ...Option) (bridge.Client[CallOption], error
 	return &bridged{c, api.Types}, nil
 }
 
-// bridged is the client of package management.
+// bridged implements [bridge.Client].
 type bridged struct {
 	*core
 	types bridge.Types
@@ -59,7 +59,7 @@ func (b *bridged) Call(ctx context.Context, q bridge.Request, opts []CallOption)
 		}
 		return v.err()
 	}
-	return b.do(ctx, r, append(slices.Clip(opts), validate)) // the last option knows what the others chose
+	return b.do(ctx, r, append(slices.Clip(opts), validate)) // after WithoutValidation, if it is there
 }
 
 func (b *bridged) Do(ctx context.Context, method, path string, body, out any, opts []CallOption) error {
@@ -82,11 +82,12 @@ func (b *bridged) Pages(ctx context.Context, opts []CallOption, op, start string
 
 func (b *bridged) CloseIdleConnections() { b.closeIdleConnections() }
 
+// The types below have the methods that this package looks for, and pass them on.
+
 type bridgedQuery struct{ values url.Values }
 
 func (q bridgedQuery) query() queryValues { return queryValues{q.values} }
 
-// bridgedResponse has the methods of a response that decode looks for.
 type bridgedResponse struct {
 	types bridge.Types
 	out   any

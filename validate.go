@@ -92,14 +92,6 @@ func (v *validator) optionalID(name string, id *uuid.UUID) {
 	}
 }
 
-// requiredIDs validates a list that must not be empty. element names its elements.
-func (v *validator) requiredIDs(name, element string, ids []uuid.UUID) {
-	if len(ids) == 0 {
-		v.add(name, "missing", "is required: at least one "+element)
-	}
-	v.validIDs(name, ids)
-}
-
 // validIDs validates the elements of a list of IDs.
 func (v *validator) validIDs(name string, ids []uuid.UUID) {
 	v.within(name, func() {

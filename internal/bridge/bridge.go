@@ -9,7 +9,7 @@ import (
 	"github.com/google/uuid"
 )
 
-// API describes a client.
+// API describes the client of package management.
 type API struct {
 	OrgID      uuid.UUID // the first parameter of every path
 	Key        string
@@ -17,7 +17,7 @@ type API struct {
 	Types      Types
 }
 
-// Types calls the methods of the types of a package, which are not exported.
+// Types calls the methods that the types of package management do not export.
 type Types interface {
 	Query(params any) url.Values
 	Validate(part any, v Validator)                     // the parameters or the body of a request

@@ -51,26 +51,9 @@ type Filler struct {
 	Special func(f *Filler, pointer any) bool // fills what it points to, if it reports true; nil for none
 }
 
+// Fill fills v, which must be addressable.
 func (f *Filler) Fill(v reflect.Value) {
-	if !v.CanSet() || v.Type().Name() == "RawObject" || f.Special != nil && f.Special(f, v.Addr().Interface()) {
-		return
-	}
-	switch p := v.Addr().Interface().(type) {
-	case *uuid.UUID:
-		*p = uuid.MustParse("3f1c6a52-8d0e-4b7a-9c11-5e2d7a904b01")
-		return
-	case *time.Time:
-		*p = time.Date(year, 6, 5, 4, 3, 2, 0, time.UTC)
-		return
-	case *json.Number:
-		*p = json.Number(strconv.Itoa(number))
-		return
-	case *json.RawMessage:
-		f.Texts++
-		*p = json.RawMessage(fmt.Sprintf(`"%s-%d"`, Text, f.Texts))
-		return
-	case *http.Header:
-		*p = http.Header{"X-Echo": {Text}}
+	if !v.CanSet() || v.Type().Name() == "RawObject" || f.Special != nil && f.Special(f, v.Addr().Interface()) || f.fillWhole(v) {
 		return
 	}
 	switch v.Kind() {
@@ -82,21 +65,15 @@ func (f *Filler) Fill(v reflect.Value) {
 			f.Fill(field)
 		}
 	case reflect.Slice:
-		if v.Type().Elem().Kind() == reflect.Uint8 {
-			v.SetBytes([]byte(Text))
-			return
-		}
 		v.Set(reflect.MakeSlice(v.Type(), 1, 1))
 		f.Fill(v.Index(0))
 	case reflect.Map:
 		e := reflect.New(v.Type().Elem()).Elem()
 		f.Fill(e)
 		v.Set(reflect.MakeMap(v.Type()))
-		f.Texts++
-		v.SetMapIndex(reflect.ValueOf(fmt.Sprintf("%s-%d", Text, f.Texts)).Convert(v.Type().Key()), e)
+		v.SetMapIndex(reflect.ValueOf(f.text()).Convert(v.Type().Key()), e)
 	case reflect.String:
-		f.Texts++
-		v.SetString(fmt.Sprintf("%s-%d", Text, f.Texts))
+		v.SetString(f.text())
 	case reflect.Int64, reflect.Int:
 		v.SetInt(number)
 	case reflect.Float64:
@@ -106,9 +83,50 @@ func (f *Filler) Fill(v reflect.Value) {
 	}
 }
 
-// Redacted checks that no output of a value that fill has filled shows it, and that its JSON does, if
-// it is meant to be encoded. raw is the received JSON of a type that has nothing else, nil if fill
-// makes it. It returns the number of outputs.
+// text returns a text that no other field has.
+func (f *Filler) text() string {
+	f.Texts++
+	return fmt.Sprintf("%s-%d", Text, f.Texts)
+}
+
+// fillWhole fills a value of a type whose fields have no values of their own, and reports whether
+// it is one.
+func (f *Filler) fillWhole(v reflect.Value) bool {
+	switch p := v.Addr().Interface().(type) {
+	case *uuid.UUID:
+		*p = uuid.MustParse("3f1c6a52-8d0e-4b7a-9c11-5e2d7a904b01")
+	case *time.Time:
+		*p = time.Date(year, 6, 5, 4, 3, 2, 0, time.UTC)
+	case *json.Number:
+		*p = json.Number(strconv.Itoa(number))
+	case *json.RawMessage:
+		*p = json.RawMessage(strconv.Quote(f.text()))
+	case *http.Header:
+		*p = http.Header{"X-Echo": {Text}}
+	case *[]byte:
+		*p = []byte(Text)
+	default:
+		switch name, _, _ := strings.Cut(v.Type().Name(), "["); name {
+		case "Date":
+			v.FieldByName("Year").SetInt(year)
+			v.FieldByName("Month").SetInt(6)
+			v.FieldByName("Day").SetInt(5)
+		case "Nullable":
+			field, _ := v.Type().FieldByName("value")
+			inner := reflect.New(field.Type)
+			f.Fill(inner.Elem())
+			encoded, _ := json.Marshal(inner.Interface())
+			_ = p.(json.Unmarshaler).UnmarshalJSON(encoded)
+		default:
+			return false
+		}
+	}
+	return true
+}
+
+// Redacted checks that no output of a value that fill has filled shows it, and that its JSON does,
+// if it is meant to be encoded. raw is the received JSON of a type that has nothing else, nil if
+// fill makes it. It returns the number of outputs.
 func Redacted(t *testing.T, typ reflect.Type, fill Filler, raw []byte) (outputs int) {
 	t.Helper()
 	made := reflect.New(typ)
@@ -205,11 +223,10 @@ func checkPrinted(t *testing.T, p reflect.Value) (outputs int) {
 	return outputs
 }
 
-// Printed checks that types that are decoded from JSON print neither pointers, nor the received JSON,
-// nor a secret, under any verb. It returns the number of outputs.
+// Printed checks that types that are decoded from JSON print neither pointers, nor the received
+// JSON, nor a secret, under any verb. It returns the number of outputs.
 func Printed(t *testing.T, types []reflect.Type, special func(f *Filler, pointer any) bool) (printed int) {
 	t.Helper()
-	address := regexp.MustCompile(`0x[0-9a-f]{4,}`)
 	for _, typ := range types {
 		if f, ok := typ.FieldByName("RawObject"); !ok || !f.Anonymous {
 			continue
@@ -225,32 +242,43 @@ func Printed(t *testing.T, types []reflect.Type, special func(f *Filler, pointer
 		if err := json.Unmarshal(received, v.Interface()); err != nil {
 			continue // a type that stands for any JSON
 		}
-		for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%x", "%d"} {
-			for _, x := range []any{v.Interface(), v.Elem().Interface(), []any{v.Elem().Interface()}} {
-				out := fmt.Sprintf(verb, x)
-				printed++
-				if address.MatchString(out) && verb != "%x" || strings.Contains(out, unheardOf) || strings.Contains(out, secretCanary) || strings.Contains(out, "PANIC") {
-					t.Errorf("%s of %T: %s", verb, x, out)
-				}
-			}
-		}
+		printed += checkShown(t, v)
 		if out := fmt.Sprint(v.Interface()); out != "{redacted}" && !strings.HasPrefix(out, typ.String()+"{") {
 			t.Errorf("%s prints %s", typ.Name(), out)
-		}
-		for _, handler := range []func(*bytes.Buffer) slog.Handler{
-			func(b *bytes.Buffer) slog.Handler { return slog.NewTextHandler(b, NoTime) },
-			func(b *bytes.Buffer) slog.Handler { return slog.NewJSONHandler(b, NoTime) },
-		} {
-			var b bytes.Buffer
-			slog.New(handler(&b)).Info("m", "v", v.Interface(), slog.Group("g", "v", v.Elem().Interface()))
-			printed++
-			if out := b.String(); address.MatchString(out) || strings.Contains(out, unheardOf) || strings.Contains(out, secretCanary) {
-				t.Errorf("%T is logged as %s", v.Interface(), out)
-			}
 		}
 	}
 	return printed
 }
+
+// checkShown checks the outputs of the value of p for Printed.
+func checkShown(t *testing.T, p reflect.Value) (outputs int) {
+	t.Helper()
+	check := func(how, out string) {
+		outputs++
+		for _, text := range []string{unheardOf, secretCanary, "PANIC"} {
+			if strings.Contains(out, text) {
+				t.Errorf("%s: %s", how, out)
+			}
+		}
+		if how != "%x" && address.MatchString(out) {
+			t.Errorf("%s of %s: %s", how, p.Type(), out)
+		}
+	}
+	for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%x", "%d"} {
+		for _, x := range []any{p.Interface(), p.Elem().Interface(), []any{p.Elem().Interface()}} {
+			check(verb, fmt.Sprintf(verb, x))
+		}
+	}
+	var text, object bytes.Buffer
+	for _, handler := range []slog.Handler{slog.NewTextHandler(&text, NoTime), slog.NewJSONHandler(&object, NoTime)} {
+		slog.New(handler).Info("m", "v", p.Interface(), slog.Group("g", "v", p.Elem().Interface()))
+	}
+	check("slog's text handler", text.String())
+	check("slog's JSON handler", object.String())
+	return outputs
+}
+
+var address = regexp.MustCompile(`0x[0-9a-f]{4,}`)
 
 const (
 	unheardOf    = "not a field of the type"

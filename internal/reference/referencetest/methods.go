@@ -14,10 +14,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
-	"github.com/google/uuid"
-
+	"github.com/labhealth/labhealth-go/internal/canarytest"
 	"github.com/labhealth/labhealth-go/internal/httptracetest"
 	"github.com/labhealth/labhealth-go/internal/reference"
 )
@@ -260,62 +258,8 @@ func (m Methods) argument(t *testing.T, typ reflect.Type) reflect.Value {
 		return reflect.ValueOf(io.Discard)
 	}
 	arg := reflect.New(typ).Elem()
-	fill(arg, 0)
+	new(canarytest.Filler).Fill(arg)
 	return arg
-}
-
-// fill sets a value and all of its parts to something that is not zero.
-func fill(v reflect.Value, depth int) {
-	switch value := v.Addr().Interface().(type) {
-	case *uuid.UUID:
-		*value = uuid.MustParse("0b5e7f3a-1c2d-4e3f-8a9b-0c1d2e3f4a5b")
-		return
-	case *time.Time:
-		*value = time.Date(2999, 1, 2, 3, 4, 5, 0, time.UTC)
-		return
-	case *json.RawMessage:
-		*value = json.RawMessage(`{}`)
-		return
-	case *json.Number:
-		*value = "1"
-		return
-	case json.Unmarshaler:
-		if strings.HasPrefix(v.Type().Name(), "Nullable[") {
-			field, _ := v.Type().FieldByName("value")
-			inner := reflect.New(field.Type).Elem()
-			fill(inner, depth+1)
-			encoded, _ := json.Marshal(inner.Interface())
-			_ = value.UnmarshalJSON(encoded)
-			return
-		}
-	}
-	switch v.Kind() {
-	case reflect.String:
-		v.SetString("a")
-	case reflect.Bool:
-		v.SetBool(true)
-	case reflect.Int, reflect.Int64:
-		v.SetInt(1)
-	case reflect.Float64:
-		v.SetFloat(1)
-	case reflect.Pointer:
-		v.Set(reflect.New(v.Type().Elem()))
-		fill(v.Elem(), depth+1)
-	case reflect.Slice:
-		v.Set(reflect.MakeSlice(v.Type(), 1, 1))
-		fill(v.Index(0), depth+1)
-	case reflect.Map:
-		elem := reflect.New(v.Type().Elem()).Elem()
-		fill(elem, depth+1)
-		v.Set(reflect.MakeMap(v.Type()))
-		v.SetMapIndex(reflect.ValueOf("a").Convert(v.Type().Key()), elem)
-	case reflect.Struct:
-		for i := range v.NumField() {
-			if v.Field(i).CanSet() && v.Type().Field(i).Name != "RawObject" && depth < 8 {
-				fill(v.Field(i), depth+1)
-			}
-		}
-	}
 }
 
 // checkSent compares a request with the path, the query parameters and the body of an operation.
@@ -397,6 +341,7 @@ func (m Methods) checkSignature(t *testing.T, o reference.Operation, typ reflect
 			return
 		}
 		got = got.Elem()
+	default:
 	}
 	if want := types[response.Key()]; response.Kind == reference.Component && want != nil && want != got {
 		t.Errorf("%s returns %s, want %s; if that is intended, add the exception %q", o, got, want, o.String()+".response")

@@ -80,8 +80,8 @@ func RoundTrips(t *testing.T, types []reflect.Type) (n int) {
 	return n
 }
 
-// CheckReceived checks that text decodes into v, a pointer to a zero value, if it is JSON, encodes to
-// the same JSON, and prints the redacted form.
+// CheckReceived checks that text decodes into v, a pointer to a zero value, if it is JSON, encodes
+// to the same JSON, and prints the redacted form.
 func CheckReceived(t *testing.T, v any, text []byte) {
 	t.Helper()
 	given := slices.Clone(text)
