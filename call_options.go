@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"net/textproto"
 	"net/url"
+	"slices"
 	"strings"
 )
 
@@ -54,20 +55,19 @@ func WithHeader(name, value string) CallOption {
 	}
 }
 
-var reservedHeaders = map[string]bool{
-	"X-Service-Api-Key": true, "X-Management-Key": true, "X-Service-Org-Key": true, "Authorization": true,
-	"Proxy-Authorization": true, "Host": true, "Connection": true, "Content-Length": true, "Content-Type": true,
-	"Transfer-Encoding": true, "Accept-Encoding": true, "Expect": true, "Te": true, "Trailer": true, "Upgrade": true,
-	"X-Idempotency-Key": true, "Idempotency-Key": true, "User-Agent": true, "Keep-Alive": true, "Proxy-Connection": true,
-	"Http2-Settings": true, "Content-Encoding": true, "Content-Range": true, "Range": true, "If-Range": true,
+var reservedHeaders = []string{
+	"X-Service-Api-Key", "X-Management-Key", "X-Service-Org-Key", "Authorization", "Proxy-Authorization", "Host",
+	"Connection", "Content-Length", "Content-Type", "Transfer-Encoding", "Accept-Encoding", "Expect", "Te", "Trailer",
+	"Upgrade", "X-Idempotency-Key", "Idempotency-Key", "User-Agent", "Keep-Alive", "Proxy-Connection", "Http2-Settings",
+	"Content-Encoding", "Content-Range", "Range", "If-Range",
 	// A GET that some server takes for another method would be repeated.
-	"X-Http-Method-Override": true, "X-Http-Method": true, "X-Method-Override": true,
+	"X-Http-Method-Override", "X-Http-Method", "X-Method-Override",
 }
 
 // isReserved reports whether the client or net/http sets a header. Servers and gateways that pass
 // headers on as variables read an underscore as a hyphen.
 func isReserved(name string) bool {
-	return reservedHeaders[textproto.CanonicalMIMEHeaderKey(strings.ReplaceAll(name, "_", "-"))]
+	return slices.Contains(reservedHeaders, textproto.CanonicalMIMEHeaderKey(strings.ReplaceAll(name, "_", "-")))
 }
 
 // isDefaultHeader reports whether a client or an observer may set a header for all operations.

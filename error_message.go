@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"net/http"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -153,7 +152,7 @@ func (e *APIError) FromService() bool {
 	case !bytes.HasPrefix(received, []byte("{")) || e.isProblem():
 		return false
 	case jsonread.Unmarshal(received, &body) != nil:
-		return len(e.received.bytes()) >= transport.MaxErrorBody && startOfServiceError.Match(received)
+		return len(e.received.bytes()) >= transport.MaxErrorBody && startsServiceError(received)
 	}
 	return body.matches(e.StatusCode) || e.namesConflict()
 }
@@ -170,8 +169,12 @@ func (e *APIError) isProblem() bool {
 	return strings.HasPrefix(strings.ToLower(e.received.header.Get("Content-Type")), "application/problem+")
 }
 
-// startOfServiceError matches the start of a body whose end was not read.
-var startOfServiceError = regexp.MustCompile(`^\{\s*"(detail|error_type)"\s*:\s*["\[{]`)
+// startsServiceError reports whether an object, whose end was not read, starts with a detail.
+func startsServiceError(received []byte) bool {
+	rest, ok := bytes.CutPrefix(jsonread.TrimStart(received[1:]), []byte(`"detail"`))
+	rest, colon := bytes.CutPrefix(jsonread.TrimStart(rest), []byte(":"))
+	return ok && colon && startsJSON(jsonread.TrimStart(rest))
+}
 
 // serviceError has the fields of the forms in which the service reports errors.
 type serviceError struct {

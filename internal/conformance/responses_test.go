@@ -371,7 +371,7 @@ var fixtures = []struct {
 	{
 		file: "results_as_the_lab_wrote_them.json",
 		want: &labhealth.OrderResults{
-			Metadata: labhealth.ResultsMetadata{DOB: "18/08/1993", Patient: "Ada Example", SpecimenNumber: "S-0001", DateReported: "2025-03-05", CLIA: new("12D4567890"), Status: "final"},
+			Metadata: labhealth.ResultsMetadata{Age: "32", DOB: "18/08/1993", Patient: "Ada Example", SpecimenNumber: "S-0001", DateReported: "2025-03-05", CLIA: new("12D4567890"), Status: "final"},
 			Results: []labhealth.Result{
 				{
 					Name: "Glucose", Slug: "glucose", Result: "90", Type: new(labhealth.ResultType("numeric")), Value: new(json.Number("90")), Unit: new("mg/dL"),
@@ -381,7 +381,7 @@ var fixtures = []struct {
 			},
 			SampleInformation: map[string]labhealth.SampleData{"S-0001": {}, "S-0002": {}},
 		},
-		malformed: []labhealth.Malformed{{Path: "metadata.age", Want: "string"}, {Path: "results.1.value", Want: "number"}},
+		malformed: []labhealth.Malformed{{Path: "results.1.value", Want: "number"}},
 	},
 }
 
