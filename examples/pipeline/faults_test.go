@@ -8,9 +8,13 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"os"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -568,7 +572,43 @@ func TestRejected(t *testing.T) {
 	wait(t, time.Minute, "a dead letter", func() bool { return cmp.Equal(at.deadLetters(t), []string{"msg_7"}) })
 }
 
-// Requeued dead letters are applied by the workers of the inbox, in both forms.
+// While the broker hangs, a receiver holds at most 256 MiB of bodies: what exceeds it gets a 503.
+func TestOverload(t *testing.T) {
+	t.Parallel()
+	server := startServer(t, "")
+	p := ready(t, newPlaceOn(t, server.address).args("receive")...)
+	client := newClient()
+	client.Timeout = time.Minute
+	defer client.CloseIdleConnections()
+	body := bytes.Repeat([]byte("x"), 7<<20)
+	server.cmd.Process.Signal(syscall.SIGSTOP)
+	var sending sync.WaitGroup
+	var refused atomic.Int64
+	for n := range 60 { // 420 MiB
+		sending.Go(func() {
+			if status := post(client, p.events, message{fmt.Sprintf("msg_%d", n), body}); status == http.StatusServiceUnavailable {
+				refused.Add(1)
+			} else {
+				t.Errorf("%d, want 503", status)
+			}
+		})
+	}
+	most := 0.0
+	wait(t, time.Minute, "503 for all", func() bool {
+		most = max(most, p.metrics(t)["labhealth_webhook_in_flight_bytes"])
+		return t.Failed() || refused.Load() == 60
+	})
+	sending.Wait()
+	if most < 100<<20 || most > 256<<20 {
+		t.Errorf("%.0f bytes were in flight", most)
+	}
+	server.cmd.Process.Signal(syscall.SIGCONT)
+	if _, err := deliver(t.Context(), client, []string{p.events}, message{"msg_after", body}); err != nil {
+		t.Error(err)
+	}
+}
+
+// Requeued dead letters are applied by the worker of the inbox.
 func TestRequeue(t *testing.T) {
 	onDatabases(t, func(t *testing.T, at *place) {
 		ready(t, at.args("all")...)
@@ -791,4 +831,35 @@ func TestKeep(t *testing.T) {
 		ready(t, at.args("work", "-keep-days", "60")...)
 		wait(t, time.Minute, "the old sample to be deleted", func() bool { return len(stored(t, at)) == 1 })
 	})
+}
+
+// The metrics of README.md are those of a running program.
+func TestDocumentedMetrics(t *testing.T) {
+	t.Parallel()
+	page, err := os.ReadFile("README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := newSQLitePlace(t)
+	p := ready(t, at.args("all")...)
+	client := newClient()
+	defer client.CloseIdleConnections()
+	if status := post(client, p.events, message{"msg_1", []byte("{}")}); status != 204 {
+		t.Fatal(status)
+	}
+	at.drained(t)
+	exists := map[string]bool{}
+	for name := range p.metrics(t) {
+		name, _, _ = strings.Cut(name, " ")
+		exists[name] = true
+	}
+	names := regexp.MustCompile(`\blabhealth_(\w+_(total|age_seconds|bytes|up|deliveries|letters))\b`).FindAllString(string(page), -1)
+	if len(names) < 8 {
+		t.Errorf("the page has %d metrics", len(names))
+	}
+	for _, name := range names {
+		if !exists[name] {
+			t.Errorf("there is no metric %s", name)
+		}
+	}
 }
