@@ -35,8 +35,8 @@ import (
 //   - The deliveries of the other users overlap in time. The database has the time of receipt of
 //     each as the version of its own sample. The content is that of webhooks.Latest after the
 //     deliveries in the order of these times.
-//   - Events of orders are among them, in any order. The database has the orders of the service with
-//     their timelines.
+//   - Events of orders are among them, in any order. The database has the orders of the service
+//     with their timelines.
 func TestCrash(t *testing.T) {
 	samples, rounds := 10_000, 1
 	if long {

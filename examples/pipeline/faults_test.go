@@ -495,8 +495,8 @@ func TestPoison(t *testing.T) {
 	})
 }
 
-// A batch that waits for a lock moves to the inbox, where the deliveries of other users are applied.
-// None becomes a dead letter, and the locked one is applied when it can be.
+// A batch that waits for a lock moves to the inbox, where the deliveries of other users are
+// applied. None becomes a dead letter, and the locked one is applied when it can be.
 func TestLock(t *testing.T) {
 	t.Parallel()
 	at := newPlace(t)

@@ -145,7 +145,7 @@ func start(ctx context.Context, s *settings, log *slog.Logger) error {
 		defer shutdown(server, handler, log)
 		checks["receive"], events = b.ready, server.Addr
 	}
-	admin, err := serve(s.admin, adminHandler(ctx, registry, checks), failed)
+	admin, err := serve(s.admin, adminHandler(registry, checks), failed)
 	if err != nil {
 		return err
 	}

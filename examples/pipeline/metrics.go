@@ -22,34 +22,29 @@ type check func(context.Context) error
 // /readyz/receive reports whether deliveries can be stored, for a load balancer, and does not
 // depend on the database. /readyz/work reports whether they can be applied, and /readyz reports on
 // all roles of the process.
-func adminHandler(ctx context.Context, registry *prometheus.Registry, checks map[string]check) http.Handler {
+func adminHandler(registry *prometheus.Registry, checks map[string]check) http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { w.Write([]byte("ok\n")) })
 	var all []check
 	for role, ready := range checks {
 		all = append(all, ready)
-		mux.HandleFunc("GET /readyz/"+role, readyPage(ctx, ready))
+		mux.HandleFunc("GET /readyz/"+role, readyPage(ready))
 	}
-	mux.HandleFunc("GET /readyz", readyPage(ctx, all...))
+	mux.HandleFunc("GET /readyz", readyPage(all...))
 	return mux
 }
 
-// readyPage responds with 503 and the reason if a check fails, or if ctx is done, so that a process
-// that is stopping gets no new deliveries.
-func readyPage(ctx context.Context, checks ...check) http.HandlerFunc {
+// readyPage responds with 503 and the reason if a check fails.
+func readyPage(checks ...check) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		limited, cancel := context.WithTimeout(r.Context(), 2*time.Second)
+		ctx, cancel := context.WithTimeout(r.Context(), 2*time.Second)
 		defer cancel()
-		err := ctx.Err()
 		for _, ready := range checks {
-			if err == nil {
-				err = ready(limited)
+			if err := ready(ctx); err != nil {
+				http.Error(w, err.Error(), http.StatusServiceUnavailable)
+				return
 			}
-		}
-		if err != nil {
-			http.Error(w, err.Error(), http.StatusServiceUnavailable)
-			return
 		}
 		w.Write([]byte("ready\n"))
 	}

@@ -33,8 +33,8 @@ import (
 //
 // At the end, the database has exactly the latest version of each sample of each acknowledged
 // delivery. Every user gets deliveries one after the other, each after the one before it was
-// acknowledged, and delivery n has samples from minute n·length/2 on. So the latest version of every
-// minute follows from the number of deliveries, without keeping them.
+// acknowledged, and delivery n has samples from minute n·length/2 on. So the latest version of
+// every minute follows from the number of deliveries, without keeping them.
 func TestSoak(t *testing.T) {
 	length, err := time.ParseDuration(os.Getenv("LABHEALTH_SOAK"))
 	switch {
