@@ -364,6 +364,28 @@ func TestMonitorAfterReconnection(t *testing.T) {
 	wait(t, time.Minute, "the first server to be used", func() bool { return publish() == nil })
 }
 
+// A server is not used before it is checked, even if the one before it was safe.
+func TestUncheckedServer(t *testing.T) {
+	t.Parallel()
+	at := newSQLitePlace(t)
+	b, err := connect(&settings{nats: at.nats, stream: at.stream, role: "receive"}, slog.New(slog.DiscardHandler), prometheus.NewRegistry())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(b.close)
+	b.state.Store(b.look(t.Context(), b.state.Load()))
+	d := webhooks.RawDelivery{ID: "msg_1", Body: []byte("{}"), ReceivedAt: day}
+	if err := b.publish(t.Context(), d); err != nil {
+		t.Error(err)
+	}
+	checked := *b.state.Load()
+	checked.server = "another"
+	b.state.Store(&checked)
+	if err := b.publish(t.Context(), d); !errors.Is(err, errNotChecked) {
+		t.Errorf("%v, want %v", err, errNotChecked)
+	}
+}
+
 // A stream that disappears is not created again by those that have seen it: its deliveries were
 // acknowledged, so everybody says so.
 func TestStreamLost(t *testing.T) { onBrokers(t, testStreamLost) }
