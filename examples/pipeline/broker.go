@@ -48,7 +48,7 @@ func connect(s *settings, log *slog.Logger, registry *prometheus.Registry) (*bro
 		nats.ReconnectWait(250*time.Millisecond),
 		nats.ReconnectBufSize(-1), // fail while disconnected: the service repeats the delivery
 		nats.PingInterval(5*time.Second),
-		nats.FlusherTimeout(5*time.Second), // of a broker that hangs: while it writes, other calls wait
+		nats.FlusherTimeout(5*time.Second),                                // of a broker that hangs: while it writes, other calls wait
 		nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {}), // calls return these errors too
 	)
 	if err != nil { // which may quote a password
