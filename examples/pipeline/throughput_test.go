@@ -64,7 +64,8 @@ func throughput(t *testing.T, users, rounds, perDelivery int) {
 	for what, p := range map[string]*process{"receiver": receiver, "worker": worker} {
 		report(what, time.Duration(p.metrics(t)["process_cpu_seconds_total"]*float64(time.Second)))
 	}
-	t.Logf("received after %.1f s, applied after %.1f s: %.0f samples per second", received.Seconds(), whole.Seconds(), float64(samples)/whole.Seconds())
+	t.Logf("received after %.1f s, applied after %.1f s in %.0f batches: %.0f samples per second", received.Seconds(), whole.Seconds(),
+		worker.metrics(t)["labhealth_worker_step_duration_seconds error="], float64(samples)/whole.Seconds())
 	if n := len(stored(t, at)); n != samples {
 		t.Errorf("%d samples, want %d", n, samples)
 	}
