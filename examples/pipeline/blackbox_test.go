@@ -191,43 +191,38 @@ func storedMarkers(t *testing.T, at *place, next int) map[int]string {
 // However the schema of wearable data changes, what was acknowledged is in the tables: among the
 // samples, the summaries or the dead letters.
 func TestNothingAcknowledgedIsLost(t *testing.T) {
-	t.Parallel()
-	for name, scaled := range map[string]bool{"SQLite": false, "PostgreSQL and NATS": true} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			at := newPlace(t, scaled)
-			p := ready(t, at.args("all")...)
-			client := newClient()
-			defer client.CloseIdleConnections()
-			r := rand.New(rand.NewPCG(41, 1))
-			marker := firstMarker
-			sent := map[int]string{} // bodies by marker
-			for n := range 400 {
-				body, next := changedEvent(t, r, n, marker)
-				for ; marker < next; marker++ {
-					sent[marker] = string(body)
-				}
-				if status := sentBy(t, client, p.events, fmt.Sprintf("msg_%d", n), body); status != 204 {
-					t.Errorf("status %d for %s", status, body)
-				}
+	onDatabases(t, func(t *testing.T, at *place) {
+		p := ready(t, at.args("all")...)
+		client := newClient()
+		defer client.CloseIdleConnections()
+		r := rand.New(rand.NewPCG(41, 1))
+		marker := firstMarker
+		sent := map[int]string{} // bodies by marker
+		for n := range 400 {
+			body, next := changedEvent(t, r, n, marker)
+			for ; marker < next; marker++ {
+				sent[marker] = string(body)
 			}
-			at.drained(t)
+			if status := sentBy(t, client, p.events, fmt.Sprintf("msg_%d", n), body); status != 204 {
+				t.Errorf("status %d for %s", status, body)
+			}
+		}
+		at.drained(t)
 
-			stored, count := storedMarkers(t, at, marker), map[string]int{}
-			for m, body := range sent {
-				switch {
-				case stored[m] == "":
-					t.Errorf("%d is lost: %s", m, body)
-				case strings.Contains(stored[m], "dead"):
-					count["dead letters"]++
-				default:
-					count["stored"]++
-				}
+		stored, count := storedMarkers(t, at, marker), map[string]int{}
+		for m, body := range sent {
+			switch {
+			case stored[m] == "":
+				t.Errorf("%d is lost: %s", m, body)
+			case strings.Contains(stored[m], "dead"):
+				count["dead letters"]++
+			default:
+				count["stored"]++
 			}
-			t.Logf("%d values: %v", len(sent), count)
-			if count["stored"] < 100 || count["dead letters"] < 100 {
-				t.Errorf("%v: too few of one kind", count)
-			}
-		})
-	}
+		}
+		t.Logf("%d values: %v", len(sent), count)
+		if count["stored"] < 100 || count["dead letters"] < 100 {
+			t.Errorf("%v: too few of one kind", count)
+		}
+	})
 }

@@ -2,14 +2,15 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -17,20 +18,27 @@ import (
 	"github.com/google/uuid"
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
-	dto "github.com/prometheus/client_model/go"
+	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/labhealth/labhealth-go/webhooks"
 )
 
-// publisher returns the broker of a receiver in the test process, with a new stream.
-func publisher(t *testing.T, at *place) *broker {
+// publisher returns the broker of a receiver in the test process, which has created the stream.
+func publisher(t *testing.T, at *place, monitors string) *broker {
 	t.Helper()
-	b, err := connect(&settings{nats: at.nats, stream: at.stream, replicas: 1, dedup: time.Hour, role: "receive"}, newMetrics(), slog.New(slog.DiscardHandler))
+	b, err := connect(&settings{nats: at.nats, stream: at.stream, role: "receive", monitors: monitors}, slog.New(slog.DiscardHandler), prometheus.NewRegistry())
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(b.close)
-	wait(t, time.Minute, "the stream", func() bool { return b.prepare(t.Context()) == nil })
+	ctx, stop := context.WithCancel(context.Background())
+	var watching sync.WaitGroup
+	watching.Go(func() { b.watch(ctx) })
+	t.Cleanup(func() {
+		stop()
+		watching.Wait()
+		b.close()
+	})
+	wait(t, time.Minute, "the stream", func() bool { return b.ready(t.Context()) == nil })
 	return b
 }
 
@@ -61,10 +69,10 @@ func waiting(t *testing.T, at *place) (all []nats.Msg) {
 func TestDuplicateIsStoredAgain(t *testing.T) { onBrokers(t, testDuplicateIsStoredAgain) }
 
 func testDuplicateIsStoredAgain(t *testing.T, at *place) {
-	b := publisher(t, at)
+	b := publisher(t, at, "")
 	body := batch(uuid.MustParse("6f0f9ad7-9f0e-4f8c-8e0e-0a4f0f4d8c11"), []int{1}, func(int) float64 { return 5 })
 	received := time.Date(2026, 1, 2, 3, 4, 5, 678, time.UTC)
-	first := nats.Msg{Subject: subject(at.stream, body), Data: body, Header: nats.Header{"Nats-Msg-Id": {"msg_1"}, "Received-At": {"2026-01-02T03:04:05.000000678Z"}}}
+	first := nats.Msg{Subject: at.stream + ".delivery", Data: body, Header: nats.Header{"Nats-Msg-Id": {"msg_1"}, "Received-At": {"2026-01-02T03:04:05.000000678Z"}}}
 	again := nats.Msg{Subject: first.Subject, Data: body, Header: nats.Header{"Delivery-Id": {"msg_1"}, "Received-At": {"2026-01-02T03:04:05.000000678Z"}}}
 	publish := func(later time.Duration, want ...nats.Msg) {
 		t.Helper()
@@ -82,10 +90,6 @@ func testDuplicateIsStoredAgain(t *testing.T, at *place) {
 	ready(t, at.args("work")...)
 	at.drained(t)
 	publish(2 * time.Hour) // it is in the database
-	var counted dto.Metric
-	if err := b.metrics.publishedAgain.Write(&counted); err != nil || counted.GetCounter().GetValue() != 3 {
-		t.Errorf("%v duplicates, %v, want 3", counted.GetCounter().GetValue(), err)
-	}
 }
 
 // A delivery that is repeated because its acknowledgement was lost counts as received when it was
@@ -135,8 +139,8 @@ func TestDuplicateAfterRestart(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, p := range receivers {
-		if n := p.metrics(t)["labhealth_stream_lost_total"]; n != 0 {
-			t.Errorf("the stream was lost %v times: %s", n, p.log)
+		if strings.Contains(p.log.String(), "the stream has been replaced") {
+			t.Errorf("the stream was lost: %s", p.log)
 		}
 	}
 	all := waiting(t, at)
@@ -152,24 +156,22 @@ func TestDuplicateAfterRestart(t *testing.T) {
 func TestMonitor(t *testing.T) {
 	t.Parallel()
 	t.Run("not given", func(t *testing.T) {
-		at := newPlace(t, true)
+		at := newPlace(t)
 		p := ready(t, at.args("receive")...)
 		logs(t, p, `level=WARN msg="-nats-monitor is not set: whether the broker syncs what it acknowledges (sync_interval: always) is not verified"`)
 	})
 	t.Run("always", func(t *testing.T) {
-		at := newPlace(t, true)
+		at := newPlace(t)
 		p := ready(t, at.args("receive", "-nats-monitor", shared.monitor)...)
-		logs(t, p, `msg="the broker syncs each event before it acknowledges it"`)
 		acknowledges(t, p, 204)
 	})
 	t.Run("another server", func(t *testing.T) {
 		other := startServer(t, "")
-		at := newPlace(t, true)
+		at := newPlace(t)
 		p := launch(t, at.args("receive", "-nats-monitor", other.monitor)...)
-		logs(t, p, "-nats-monitor does not have the server that -nats connects to")
-		says(t, p, "-nats-monitor does not have the server that -nats connects to")
+		says(t, p, "-nats-monitor does not have the server")
 		acknowledges(t, p, 503)
-		at.works(t)
+		ready(t, at.args("work", "-nats-monitor", "http://127.0.0.1:1")...) // workers do not depend on it
 	})
 	t.Run("installed", func(t *testing.T) {
 		program := installedServer()
@@ -180,26 +182,9 @@ func TestMonitor(t *testing.T) {
 		at := newPlaceOn(t, server.address)
 		logs(t, ready(t, at.args("receive")...), "and no setting changes that: a power failure loses them; use nats-server 2.10 or later")
 		p := launch(t, at.args("receive", "-nats-monitor", server.monitor)...)
-		const reason = "acknowledges events before they are on its disk: it needs sync_interval: always, and nats-server 2.10 or later"
-		logs(t, p, reason)
-		says(t, p, reason)
+		says(t, p, "acknowledges deliveries before they are on its disk: it needs sync_interval: always, and nats-server 2.10 or later")
 		acknowledges(t, p, 503)
-		logs(t, p, `msg="a delivery was refused" delivery_id=msg_1 status=503 reason=failed cause="failed: -nats-monitor: `+strings.TrimPrefix(server.monitor, "http://")+" "+reason)
 	})
-}
-
-func TestCannotSync(t *testing.T) {
-	for version, want := range map[string]bool{"2.9.10": true, "2.9.25-RC.1": true, "1.4.1": true, "2.10.0": false, "2.15.2": false, "3.0.0": false, "": false, "unknown": false} {
-		if cannotSync(version) != want {
-			t.Errorf("%q: %v, want %v", version, !want, want)
-		}
-	}
-}
-
-// works checks that workers do not depend on what receivers check.
-func (at *place) works(t *testing.T) {
-	t.Helper()
-	ready(t, at.args("work", "-nats-monitor", "http://127.0.0.1:1")...)
 }
 
 // logs waits until the log of a process has a text.
@@ -208,9 +193,10 @@ func logs(t *testing.T, p *process, text string) {
 	wait(t, time.Minute, "the log to have "+text, func() bool { return strings.Contains(p.log.String(), text) })
 }
 
-// says waits until a process is not ready for a reason.
+// says waits until a process logs and shows the reason why it is not ready.
 func says(t *testing.T, p *process, reason string) {
 	t.Helper()
+	logs(t, p, reason)
 	for _, page := range []string{"/readyz", "/readyz/receive"} {
 		wait(t, time.Minute, page+" to have "+reason, func() bool {
 			code, text := p.page(t, page)
@@ -246,34 +232,34 @@ func TestMonitoredServers(t *testing.T) {
 		return strings.Replace(s.URL, "http://", "http://operator:hunter2@", 1)
 	}
 	server := func(name, config string) string {
-		return serve(200, fmt.Sprintf(`{"server_id":"ID%s","server_name":%q,"version":"2.15.2","jetstream":{"config":%s}}`, name, name, config))
+		return serve(200, fmt.Sprintf(`{"server_name":%q,"version":"2.15.2","jetstream":{"config":%s}}`, name, config))
 	}
 	const always, interval, before2_10 = `{"sync_interval":120000000000,"sync_always":true}`, `{"sync_interval":120000000000}`, `{}`
 	a, b, c := server("a", always), server("b", always)+"/", server("c", always)
-	cluster := &jetstream.ClusterInfo{Name: "abc", Leader: "b", Replicas: []*jetstream.PeerInfo{{Name: "a"}, {Name: "c"}}}
+	cluster := []string{"b", "a", "c"}
 	for name, test := range map[string]struct {
 		monitors []string
-		cluster  *jetstream.ClusterInfo
+		stores   []string
 		want     string
 	}{
-		"one":                  {[]string{a}, nil, ""},
-		"one, with its name":   {[]string{a}, &jetstream.ClusterInfo{Leader: "a"}, ""},
-		"another":              {[]string{b}, nil, "-nats-monitor does not have the server that -nats connects to"},
+		"one":                  {[]string{a}, []string{"a"}, ""},
+		"another":              {[]string{b}, []string{"a"}, `-nats-monitor does not have the server "a"`},
 		"cluster":              {[]string{a, b, c}, cluster, ""},
 		"one of the cluster":   {[]string{a}, cluster, `-nats-monitor does not have the server "b", which stores the stream`},
 		"two of the cluster":   {[]string{a, b}, cluster, `-nats-monitor does not have the server "c", which stores the stream`},
 		"an interval":          {[]string{server("a", interval)}, nil, `sync_interval: always, and nats-server 2.10 or later (it is "2.15.2")`},
 		"no setting":           {[]string{server("a", before2_10)}, nil, "sync_interval: always"},
 		"one with an interval": {[]string{a, b, server("c", interval)}, cluster, "sync_interval: always"},
-		"no JetStream":         {[]string{serve(200, `{"server_id":"IDa"}`)}, nil, "sync_interval: always"},
-		"something else":       {[]string{serve(200, `{"status":"ok"}`)}, nil, "status 200, which is not that of a nats-server"},
-		"no JSON":              {[]string{serve(200, `<html>`)}, nil, "status 200, which is not that of a nats-server"},
-		"no page":              {[]string{serve(404, `{"server_id":"IDa"}`)}, nil, "status 404, which is not that of a nats-server"},
-		"nobody":               {[]string{"http://operator:hunter2@127.0.0.1:1"}, nil, "-nats-monitor: 127.0.0.1:1: no response"},
+		"no JetStream":         {[]string{serve(200, `{"server_name":"a"}`)}, nil, "sync_interval: always"},
+		"something else":       {[]string{serve(200, `{"status":"ok"}`)}, nil, "responds with status 200, and is not a nats-server"},
+		"no JSON":              {[]string{serve(200, `<html>`)}, nil, "responds with status 200, and is not a nats-server"},
+		"no page":              {[]string{serve(404, `{"server_name":"a"}`)}, nil, "responds with status 404, and is not a nats-server"},
+		"no URL":               {[]string{"http://operator:hunter2@%"}, nil, "-nats-monitor: not a URL"},
+		"another scheme":       {[]string{"nats://operator:hunter2@127.0.0.1:1"}, nil, "-nats-monitor: 127.0.0.1:1 does not respond"},
+		"nobody":               {[]string{"http://operator:hunter2@127.0.0.1:1"}, nil, "-nats-monitor: 127.0.0.1:1 does not respond"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			receiver := &broker{monitors: test.monitors, log: slog.New(slog.DiscardHandler)}
-			err := receiver.checkServers(t.Context(), test.cluster, "IDa")
+			err := checkSynced(t.Context(), strings.Join(test.monitors, ","), test.stores)
 			got := fmt.Sprint(err)
 			if test.want == "" && err != nil || !strings.Contains(got, test.want) {
 				t.Errorf("%v, want %q", err, test.want)
@@ -289,8 +275,8 @@ func TestMonitoredServers(t *testing.T) {
 // prepare creates is.
 func TestUnsafeStream(t *testing.T) {
 	t.Parallel()
-	at := newPlace(t, true)
-	b := publisher(t, at)
+	at := newPlace(t)
+	b := publisher(t, at, "")
 	stream, err := at.js.Stream(t.Context(), at.stream)
 	if err != nil {
 		t.Fatal(err)
@@ -299,23 +285,26 @@ func TestUnsafeStream(t *testing.T) {
 	if err := checkStream(created); err != nil {
 		t.Errorf("the stream that was created: %v", err)
 	}
-	for want, change := range map[string]func(c *jetstream.StreamConfig){
-		"retention":               func(c *jetstream.StreamConfig) { c.Retention = jetstream.LimitsPolicy },
-		"storage":                 func(c *jetstream.StreamConfig) { c.Storage = jetstream.MemoryStorage },
-		"persist_mode":            func(c *jetstream.StreamConfig) { c.PersistMode = jetstream.AsyncPersistMode },
-		"no_ack":                  func(c *jetstream.StreamConfig) { c.NoAck = true },
-		"max_age":                 func(c *jetstream.StreamConfig) { c.MaxAge = 48 * time.Hour },
-		"discard has":             func(c *jetstream.StreamConfig) { c.Discard, c.MaxBytes = jetstream.DiscardOld, 1<<30 },
-		"max_msgs_per_subject":    func(c *jetstream.StreamConfig) { c.MaxMsgsPerSubject = 10 },
-		"allow_direct":            func(c *jetstream.StreamConfig) { c.AllowDirect = true },
-		"":                        func(c *jetstream.StreamConfig) { c.MaxBytes, c.MaxMsgs, c.Replicas = 1<<30, 1_000_000, 3 },
-		"discard_new_per_subject": func(c *jetstream.StreamConfig) { c.MaxMsgsPerSubject = 10 },
+	for setting, change := range map[string]func(c *jetstream.StreamConfig){
+		"retention":            func(c *jetstream.StreamConfig) { c.Retention = jetstream.LimitsPolicy },
+		"storage":              func(c *jetstream.StreamConfig) { c.Storage = jetstream.MemoryStorage },
+		"persist_mode":         func(c *jetstream.StreamConfig) { c.PersistMode = jetstream.AsyncPersistMode },
+		"no_ack":               func(c *jetstream.StreamConfig) { c.NoAck = true },
+		"max_age":              func(c *jetstream.StreamConfig) { c.MaxAge = 48 * time.Hour },
+		"discard":              func(c *jetstream.StreamConfig) { c.Discard = jetstream.DiscardOld },
+		"max_msgs_per_subject": func(c *jetstream.StreamConfig) { c.MaxMsgsPerSubject = 10 },
+		"allow_direct":         func(c *jetstream.StreamConfig) { c.AllowDirect = true },
 	} {
 		changed := created
 		change(&changed)
-		if err := checkStream(changed); (want == "") != (err == nil) || err != nil && !strings.Contains(err.Error(), want) {
-			t.Errorf("%v, want %q", err, want)
+		if err := checkStream(changed); err == nil || !strings.Contains(err.Error(), setting) {
+			t.Errorf("%s: %v", setting, err)
 		}
+	}
+	limited := created
+	limited.MaxBytes, limited.MaxMsgs, limited.Replicas, limited.Duplicates = 1<<30, 1_000_000, 3, time.Hour
+	if err := checkStream(limited); err != nil {
+		t.Error(err)
 	}
 
 	d := webhooks.RawDelivery{ID: "msg_1", Body: batch(uuid.New(), []int{1}, func(int) float64 { return 5 }), ReceivedAt: day}
@@ -324,12 +313,14 @@ func TestUnsafeStream(t *testing.T) {
 	if _, err := at.js.UpdateStream(t.Context(), aging); err != nil {
 		t.Fatal(err)
 	}
+	wait(t, time.Minute, "the stream to be refused", func() bool { return b.ready(t.Context()) != nil })
 	if err := b.publish(t.Context(), d); err == nil || !strings.Contains(err.Error(), "max_age") || len(waiting(t, at)) > 0 {
 		t.Errorf("%v, and %d messages", err, len(waiting(t, at)))
 	}
 	if _, err := at.js.UpdateStream(t.Context(), created); err != nil {
 		t.Fatal(err)
 	}
+	wait(t, time.Minute, "the stream to be used", func() bool { return b.ready(t.Context()) == nil })
 	if err := b.publish(t.Context(), d); err != nil || len(waiting(t, at)) != 1 {
 		t.Errorf("%v, and %d messages", err, len(waiting(t, at)))
 	}
@@ -338,51 +329,114 @@ func TestUnsafeStream(t *testing.T) {
 // A receiver that finds a server without the setting after a reconnection stops acknowledging.
 func TestMonitorAfterReconnection(t *testing.T) {
 	t.Parallel()
-	always := true
-	var id string
-	monitor := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		json.NewEncoder(w).Encode(object{"server_id": id, "jetstream": object{"config": object{"sync_always": always}}})
-	}))
-	defer monitor.Close()
-	at := newPlace(t, true)
-	r := newRoad(t, hostOf(t, at.nats))
-	at.nats = r.through(t, at.nats)
-	b := publisher(t, at)
-	b.monitors, id = []string{monitor.URL}, b.conn.ConnectedServerId()
-	publish := func(n int) error {
-		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
-		defer cancel()
-		return b.publish(ctx, webhooks.RawDelivery{ID: fmt.Sprint("msg_", n), Body: []byte("{}"), ReceivedAt: day})
-	}
-	if err := publish(1); err != nil {
+	binary, err := os.Executable()
+	if err != nil {
 		t.Fatal(err)
 	}
-	always = false
-	if err := publish(2); err != nil { // it is still the same server
+	safe, unsafe := startServer(t, ""), startServer(t, binary) // which has no configuration
+	at := newPlaceOn(t, safe.address)
+	client, monitor := newRoad(t, hostOf(t, safe.address)), newRoad(t, hostOf(t, safe.monitor))
+	at.nats = client.through(t, at.nats)
+	b := publisher(t, at, monitor.through(t, safe.monitor))
+	publish := func() error {
+		return b.publish(t.Context(), webhooks.RawDelivery{ID: "msg_" + uuid.NewString(), Body: []byte("{}"), ReceivedAt: day})
+	}
+	if err := publish(); err != nil {
 		t.Fatal(err)
 	}
-	other := startServer(t, "")
-	there := &place{}
-	there.useBroker(t, other.address)
-	wait(t, time.Minute, "the stream of the other server", func() bool {
-		_, err := there.js.CreateStream(t.Context(), b.stream)
-		return err == nil
-	})
-	r.mu.Lock()
-	r.to = hostOf(t, other.address)
-	r.mu.Unlock()
-	r.set(true)
-	r.set(false)
-	wait(t, time.Minute, "the other server", func() bool {
-		now := b.conn.ConnectedServerId()
-		return now != "" && now != id && b.prepare(t.Context()) == nil
-	})
-	id = b.conn.ConnectedServerId()
-	if err := publish(3); err == nil || !strings.Contains(err.Error(), "sync_interval: always") {
-		t.Errorf("%v", err)
+	there := &place{stream: at.stream}
+	there.useBroker(t, unsafe.address)
+	publisher(t, there, "") // creates the stream
+	monitor.lead(t, unsafe.monitor)
+	client.lead(t, unsafe.address)
+	if err := publish(); err == nil {
+		t.Error("the other server was used before it was checked")
 	}
-	always = true
-	if err := publish(3); err != nil {
+	wait(t, time.Minute, "the other server to be refused", func() bool {
+		err := publish()
+		if err == nil {
+			t.Fatal("the other server was used")
+		}
+		return strings.Contains(err.Error(), "sync_interval: always")
+	})
+	monitor.lead(t, safe.monitor)
+	client.lead(t, safe.address)
+	wait(t, time.Minute, "the first server to be used", func() bool { return publish() == nil })
+}
+
+// A server is not used before it is checked, even if the one before it was safe.
+func TestUncheckedServer(t *testing.T) {
+	t.Parallel()
+	at := newSQLitePlace(t)
+	b, err := connect(&settings{nats: at.nats, stream: at.stream, role: "receive"}, slog.New(slog.DiscardHandler), prometheus.NewRegistry())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(b.close)
+	b.state.Store(b.look(t.Context(), b.state.Load()))
+	d := webhooks.RawDelivery{ID: "msg_1", Body: []byte("{}"), ReceivedAt: day}
+	if err := b.publish(t.Context(), d); err != nil {
 		t.Error(err)
+	}
+	checked := *b.state.Load()
+	checked.server = "another"
+	b.state.Store(&checked)
+	if err := b.publish(t.Context(), d); !errors.Is(err, errNotChecked) {
+		t.Errorf("%v, want %v", err, errNotChecked)
+	}
+}
+
+// A stream that disappears is not created again by those that have seen it: its deliveries were
+// acknowledged, so everybody says so.
+func TestStreamLost(t *testing.T) { onBrokers(t, testStreamLost) }
+
+func testStreamLost(t *testing.T, at *place) {
+	both := []*process{ready(t, at.args("receive")...), ready(t, at.args("work")...)}
+	stream, err := at.js.Stream(t.Context(), at.stream)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := at.js.DeleteStream(t.Context(), at.stream); err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range both {
+		logs(t, p, "level=ERROR msg=\"the broker cannot be used\" error=\"the broker does not have the stream "+at.stream)
+		if code, text := p.page(t, "/readyz"); code != 503 || !strings.Contains(text, at.stream) {
+			t.Errorf("%d %s", code, text)
+		}
+	}
+	client := newClient()
+	defer client.CloseIdleConnections()
+	m := message{"msg_1", batch(uuid.New(), []int{1}, func(int) float64 { return 5 })}
+	if status := post(client, both[0].events, m); status != 503 {
+		t.Errorf("%d without a stream, want 503", status)
+	}
+	if _, err := at.js.Stream(t.Context(), at.stream); !errors.Is(err, jetstream.ErrStreamNotFound) {
+		t.Fatalf("the stream: %v", err)
+	}
+
+	if _, err := at.js.CreateStream(t.Context(), stream.CachedInfo().Config); err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range both {
+		logs(t, p, `level=ERROR msg="the stream has been replaced by a new one, without its deliveries"`)
+	}
+	if _, err := deliver(t.Context(), client, []string{both[0].events}, m); err != nil {
+		t.Error(err)
+	}
+	wait(t, time.Minute, "the delivery to be applied", func() bool { return len(stored(t, at)) == 1 })
+}
+
+// A worker says if its database acknowledges what is not on its disk.
+func TestUnsafeCommits(t *testing.T) {
+	t.Parallel()
+	at := newPlace(t)
+	safe := ready(t, at.args("work")...)
+	at.postgres += "&synchronous_commit=off"
+	unsafe := ready(t, at.args("work")...)
+	logs(t, unsafe, "level=WARN msg=\"a power failure of the database loses deliveries that were acknowledged")
+	logs(t, unsafe, "synchronous_commit=off")
+	if strings.Contains(safe.log.String(), "synchronous_commit") {
+		t.Error("the other one says it too")
 	}
 }

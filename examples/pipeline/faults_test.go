@@ -9,9 +9,12 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -96,6 +99,16 @@ func (r *road) set(cut bool) {
 			c.Close()
 		}
 	}
+}
+
+// lead makes the road lead to another server, and cuts its connections.
+func (r *road) lead(t testing.TB, address string) {
+	t.Helper()
+	r.mu.Lock()
+	r.to = hostOf(t, address)
+	r.mu.Unlock()
+	r.set(true)
+	r.set(false)
 }
 
 // through replaces the host in an address.
@@ -270,7 +283,7 @@ func testStreamIsLeftAsItIs(t *testing.T, at *place) {
 	if status := post(client, receiver.events, message{"msg_1", batch(uuid.New(), []int{1}, func(int) float64 { return 5 })}); status != 204 {
 		t.Errorf("%d, want 204", status)
 	}
-	ready(t, at.args("work", "-dedup", "1m")...)
+	ready(t, at.args("work")...)
 	at.drained(t)
 	stream, err := at.js.Stream(t.Context(), at.stream)
 	if err != nil {
@@ -354,7 +367,7 @@ func killBroker(t *testing.T, server *serverProcess) {
 // Deliveries are taken before the database is there, and applied when it is.
 func TestDatabaseComesLater(t *testing.T) {
 	t.Parallel()
-	at := newPlace(t, true)
+	at := newPlace(t)
 	r := newRoad(t, hostOf(t, at.postgres))
 	at.postgres = r.through(t, at.postgres)
 	r.set(true)
@@ -377,7 +390,7 @@ func TestDatabaseComesLater(t *testing.T) {
 // A receiver can start before its broker.
 func TestBrokerComesLater(t *testing.T) {
 	t.Parallel()
-	at := newPlace(t, true)
+	at := newPlace(t)
 	r := newRoad(t, hostOf(t, at.nats))
 	at.nats = r.through(t, at.nats)
 	r.set(true)
@@ -388,8 +401,7 @@ func TestBrokerComesLater(t *testing.T) {
 	if status := post(client, p.events, m); status != 503 || p.status(t, "/readyz") != 503 {
 		t.Errorf("%d, want 503", status)
 	}
-	logs(t, p, `msg="events cannot be fetched" error="the broker is unavailable"`)
-	logs(t, p, `msg="a delivery was refused" delivery_id=msg_early status=503 reason=failed cause="failed: the broker is unavailable"`)
+	logs(t, p, `level=ERROR msg="the broker cannot be used" error="the broker is unavailable"`)
 	r.set(false)
 	if _, err := deliver(t.Context(), client, []string{p.events}, m); err != nil {
 		t.Fatal(err)
@@ -407,7 +419,7 @@ func TestDatabaseAway(t *testing.T) {
 	if long {
 		away = 10 * time.Second
 	}
-	at := newPlace(t, true)
+	at := newPlace(t)
 	receiver := ready(t, at.args("receive")...)
 	r := newRoad(t, hostOf(t, at.postgres))
 	direct := at.postgres
@@ -435,103 +447,60 @@ func TestDatabaseAway(t *testing.T) {
 	}
 }
 
-// With the inbox, the response is 503 if the database cannot be written before the deadline of the
-// handler.
-func TestInboxLocked(t *testing.T) {
-	t.Parallel()
-	away := 2 * time.Second
-	if long {
-		away = 11 * time.Second
-	}
-	at := newPlace(t, false)
-	p := ready(t, at.args("all")...)
-	l := startLoad(t, p.events)
-	wait(t, time.Minute, "events", func() bool { return p.metrics(t)["labhealth_worker_deliveries_total result=applied"] > 20 })
-	conn, err := at.db.Conn(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Close()
-	if _, err := conn.ExecContext(t.Context(), "begin immediate"); err != nil {
-		t.Fatal(err)
-	}
-	sleep(t.Context(), 100*time.Millisecond) // for what was committed before to be acknowledged
-	before := l.count()
-	sleep(t.Context(), away)
-	if n := l.count() - before; n != 0 {
-		t.Errorf("%d deliveries were acknowledged and not stored", n)
-	}
-	if _, err := conn.ExecContext(t.Context(), "rollback"); err != nil {
-		t.Fatal(err)
-	}
-	wait(t, time.Minute, "deliveries to be acknowledged again", func() bool { return l.count() > before+100 })
-	l.stop()
-	at.drained(t)
-	l.check(t, at)
-	if long && p.metrics(t)["labhealth_webhook_deliveries_total duplicate=false event_type= late=false reason=deadline"] == 0 {
-		t.Error("no response was 503")
-	}
-}
-
 // What can never be applied becomes a dead letter, and the rest is applied.
 func TestPoison(t *testing.T) {
-	t.Parallel()
-	for name, scaled := range map[string]bool{"SQLite": false, "PostgreSQL and NATS": true} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			at := newPlace(t, scaled)
-			p := ready(t, at.args("all")...)
-			client := newClient()
-			defer client.CloseIdleConnections()
-			const canary = "5417.25"
-			user := uuid.New()
-			good := batch(user, []int{1, 2, 3}, func(i int) float64 { return float64(i) })
-			for _, m := range []message{
-				{"msg_1", good},
-				{"msg_2", []byte(`{"event_type":"daily.data.glucose.updated","data":{"data":[{"value":` + canary + `}`)},
-				{"msg_3", []byte(`{"event_type":"daily.data.glucose.updated","data":{"data":[{"timestamp":"2026-01-01T00:00:00Z","value":` + canary + `}]}}`)},
-				{"msg_4", bytes.Replace(good, []byte(`"event_type":"daily.data.glucose.updated"`), []byte(`"event_type":"moon > phase.*..changed"`), 1)},
-				{"msg_5", batch(user, []int{3, 4}, func(i int) float64 { return float64(i + 10) })},
-			} {
-				if status := post(client, p.events, m); status != 204 {
-					t.Errorf("%s: %d, want 204", m.id, status)
-				}
+	onDatabases(t, func(t *testing.T, at *place) {
+		p := ready(t, at.args("all")...)
+		client := newClient()
+		defer client.CloseIdleConnections()
+		const canary = "5417.25"
+		user := uuid.New()
+		good := batch(user, []int{1, 2, 3}, func(i int) float64 { return float64(i) })
+		for _, m := range []message{
+			{"msg_1", good},
+			{"msg_2", []byte(`{"event_type":"daily.data.glucose.updated","data":{"data":[{"value":` + canary + `}`)},
+			{"msg_3", []byte(`{"event_type":"daily.data.glucose.updated","data":{"data":[{"timestamp":"2026-01-01T00:00:00Z","value":` + canary + `}]}}`)},
+			{"msg_4", bytes.Replace(good, []byte(`"event_type":"daily.data.glucose.updated"`), []byte(`"event_type":"moon > phase.*..changed"`), 1)},
+			{"msg_5", batch(user, []int{3, 4}, func(i int) float64 { return float64(i + 10) })},
+		} {
+			if status := post(client, p.events, m); status != 204 {
+				t.Errorf("%s: %d, want 204", m.id, status)
 			}
-			at.drained(t)
-			if n := len(stored(t, at)); n != 4 {
-				t.Errorf("%d samples, want 4", n)
+		}
+		at.drained(t)
+		if n := len(stored(t, at)); n != 4 {
+			t.Errorf("%d samples, want 4", n)
+		}
+		var dead []string
+		for d, err := range at.store.DeadLetters(t.Context()) {
+			if err != nil {
+				t.Fatal(err)
 			}
-			var dead []string
-			for d, err := range at.store.DeadLetters(t.Context()) {
-				if err != nil {
-					t.Fatal(err)
-				}
-				if !bytes.Contains(d.Delivery.Body, []byte(canary)) || d.Delivery.ReceivedAt.IsZero() {
-					t.Errorf("%s: the body or the time was not kept", d.Delivery.ID)
-				}
-				dead = append(dead, d.Delivery.ID)
-				if strings.Contains(d.Reason, canary) {
-					t.Errorf("%s: the reason quotes the body", d.Delivery.ID)
-				}
+			if !bytes.Contains(d.Delivery.Body, []byte(canary)) || d.Delivery.ReceivedAt.IsZero() {
+				t.Errorf("%s: the body or the time was not kept", d.Delivery.ID)
 			}
-			slices.Sort(dead) // Two batches can be under way at a time.
-			if diff := cmp.Diff([]string{"msg_2", "msg_3"}, dead); diff != "" {
-				t.Errorf("dead letters (-want +got):\n%s", diff)
+			dead = append(dead, d.Delivery.ID)
+			if strings.Contains(d.Reason, canary) {
+				t.Errorf("%s: the reason quotes the body", d.Delivery.ID)
 			}
-			p.terminate(t)
-			if log := p.log.String(); strings.Contains(log, canary) || strings.Contains(log, user.String()) || strings.Contains(log, testSecret) {
-				t.Errorf("the log holds what it should not:\n%s", log)
-			}
-		})
-	}
+		}
+		slices.Sort(dead) // Two batches can be under way at a time.
+		if diff := cmp.Diff([]string{"msg_2", "msg_3"}, dead); diff != "" {
+			t.Errorf("dead letters (-want +got):\n%s", diff)
+		}
+		p.terminate(t)
+		if log := p.log.String(); strings.Contains(log, canary) || strings.Contains(log, user.String()) || strings.Contains(log, testSecret) {
+			t.Errorf("the log holds what it should not:\n%s", log)
+		}
+	})
 }
 
-// A statement timeout, here while waiting for a lock, does not make the event a dead letter. It is
-// attempted again, and the others go on.
-func TestStatementTimeout(t *testing.T) {
+// A batch that waits for a lock moves to the inbox, where the deliveries of other users are
+// applied. None becomes a dead letter, and the locked one is applied when it can be.
+func TestLock(t *testing.T) {
 	t.Parallel()
-	at := newPlace(t, true)
-	at.postgres += "&statement_timeout=200"
+	at := newPlace(t)
+	at.ackWait = "2s"
 	receiver := ready(t, at.args("receive")...)
 	client := newClient()
 	defer client.CloseIdleConnections()
@@ -559,106 +528,129 @@ func TestStatementTimeout(t *testing.T) {
 		send(fmt.Sprintf("msg_other_%d", n), other, n)
 	}
 	p := ready(t, at.args("work", "-parallel", "1")...) // which gets all of them at once, that one first
-	wait(t, time.Minute, "the others to be applied", func() bool { return at.pending(t) == 1 })
-	if n := p.metrics(t)["labhealth_redelivered_total"]; n > 10 {
-		t.Errorf("%v events were delivered again", n)
+	wait(t, time.Minute, "the others to be applied", func() bool { return at.pending(t) == 1 && at.inbox(t) == 1 })
+	if failedBatches(p.metrics(t)) == 0 {
+		t.Error("the worker did not count that batches failed")
 	}
-	wait(t, time.Minute, "the event to come again", func() bool { return p.metrics(t)["labhealth_redelivered_total"] > 1 })
 	tx.Rollback()
 	at.drained(t)
 	if n := len(stored(t, at)); n != 22 {
 		t.Errorf("%d samples, want 22", n)
 	}
-	for d := range at.store.DeadLetters(t.Context()) {
-		t.Errorf("%v became a dead letter", d)
+	if dead := at.deadLetters(t); len(dead) > 0 {
+		t.Errorf("dead letters: %v", dead)
 	}
 }
 
-// Many large events are applied in several transactions, each with its own time: together they
-// could take longer than -ack-wait.
-func TestLargeEvents(t *testing.T) {
+// What the database rejects becomes a dead letter with its body, and the rest of its batch is
+// applied.
+func TestRejected(t *testing.T) {
 	t.Parallel()
-	at := newPlace(t, true)
-	at.ackWait = "30s" // the default: a busy machine has time for each transaction
+	at := newPlace(t)
+	if _, err := at.db.Exec("alter table labhealth_samples add constraint invented check (value <> 7)"); err != nil {
+		t.Fatal(err)
+	}
+	receiver := ready(t, at.args("receive")...)
 	client := newClient()
 	defer client.CloseIdleConnections()
-	receiver := ready(t, at.args("receive")...)
-	minutes := make([]int, 8000)
-	for i := range minutes {
-		minutes[i] = i
-	}
-	const events = 12
-	for n := range events {
-		body := batch(uuid.New(), minutes, func(i int) float64 { return float64(i) })
-		if _, err := deliver(t.Context(), client, []string{receiver.events}, message{fmt.Sprintf("msg_%d", n), body}); err != nil {
-			t.Fatal(err)
+	for n := range 20 {
+		m := message{fmt.Sprintf("msg_%d", n), batch(uuid.New(), []int{n}, func(int) float64 { return float64(n) })}
+		if status := post(client, receiver.events, m); status != 204 {
+			t.Fatalf("%d, want 204", status)
 		}
 	}
-	p := ready(t, at.args("work", "-parallel", "1")...)
-	at.drained(t)
-	var samples int
-	if err := at.db.QueryRow("select count(*) from labhealth_samples").Scan(&samples); err != nil || samples != events*len(minutes) {
-		t.Errorf("%d samples %v", samples, err)
+	ready(t, at.args("work")...)
+	wait(t, time.Minute, "the others to be applied", func() bool { return at.pending(t) == 1 && len(stored(t, at)) == 19 })
+	var left string
+	var attempts int
+	if err := at.db.QueryRow("select delivery_id, attempts from labhealth_inbox").Scan(&left, &attempts); err != nil || left != "msg_7" {
+		t.Errorf("%s is left after %d attempts: %v", left, attempts, err)
 	}
-	m := p.metrics(t)
-	if n := m["labhealth_batch_events"]; n < 3 {
-		t.Errorf("%v transactions, want at least 3", n)
+	if _, err := at.db.Exec("update labhealth_inbox set attempts = 9, due = 1"); err != nil { // the last attempt, now
+		t.Fatal(err)
 	}
-	if failedBatches(m) != 0 || m["labhealth_worker_deliveries_total result=applied"] != events {
-		t.Errorf("%v batches failed, %v events applied", failedBatches(m), m["labhealth_worker_deliveries_total result=applied"])
+	wait(t, time.Minute, "a dead letter", func() bool { return cmp.Equal(at.deadLetters(t), []string{"msg_7"}) })
+}
+
+// While the broker hangs, a receiver holds at most 256 MiB of bodies, and acknowledges none.
+func TestOverload(t *testing.T) {
+	t.Parallel()
+	server := startServer(t, "")
+	p := ready(t, newPlaceOn(t, server.address).args("receive")...)
+	client := newClient()
+	client.Timeout = time.Minute
+	defer client.CloseIdleConnections()
+	body := bytes.Repeat([]byte("x"), 7<<20)
+	server.cmd.Process.Signal(syscall.SIGSTOP)
+	var sending sync.WaitGroup
+	var ended, refused atomic.Int64
+	for n := range 60 { // 420 MiB
+		sending.Go(func() {
+			switch status := post(client, p.events, message{fmt.Sprintf("msg_%d", n), body}); status {
+			case http.StatusServiceUnavailable:
+				refused.Add(1)
+			case http.StatusBadRequest: // a body that is not complete by the deadline
+			default:
+				t.Errorf("%d, want 503", status)
+			}
+			ended.Add(1)
+		})
+	}
+	most := 0.0
+	wait(t, time.Minute, "60 responses", func() bool {
+		most = max(most, p.metrics(t)["labhealth_webhook_in_flight_bytes"])
+		return ended.Load() == 60
+	})
+	sending.Wait()
+	if most < 100<<20 || most > 256<<20 || refused.Load() == 0 {
+		t.Errorf("%.0f bytes were in flight, and %d deliveries were refused", most, refused.Load())
+	}
+	server.cmd.Process.Signal(syscall.SIGCONT)
+	if _, err := deliver(t.Context(), client, []string{p.events}, message{"msg_after", body}); err != nil {
+		t.Error(err)
 	}
 }
 
-// Requeued dead letters are applied by the workers of the inbox, in both forms.
+// Requeued dead letters are applied by the worker of the inbox.
 func TestRequeue(t *testing.T) {
-	t.Parallel()
-	for name, scaled := range map[string]bool{"SQLite": false, "PostgreSQL and NATS": true} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			at := newPlace(t, scaled)
-			ready(t, at.args("all")...)
-			raw := webhooks.RawDelivery{ID: "msg_1", Body: batch(uuid.New(), []int{1}, func(int) float64 { return 5 }), ReceivedAt: day}
-			if err := at.store.DeadLetter(t.Context(), raw, webhooks.ErrNoUser); err != nil {
+	onDatabases(t, func(t *testing.T, at *place) {
+		ready(t, at.args("all")...)
+		raw := webhooks.RawDelivery{ID: "msg_1", Body: batch(uuid.New(), []int{1}, func(int) float64 { return 5 }), ReceivedAt: day}
+		if err := at.store.DeadLetter(t.Context(), raw, webhooks.ErrNoUser); err != nil {
+			t.Fatal(err)
+		}
+		for d, err := range at.store.DeadLetters(t.Context()) {
+			if err != nil {
 				t.Fatal(err)
 			}
-			for d, err := range at.store.DeadLetters(t.Context()) {
-				if err != nil {
-					t.Fatal(err)
-				}
-				if found, err := at.store.Requeue(t.Context(), d.Number); !found || err != nil {
-					t.Fatal(found, err)
-				}
+			if found, err := at.store.Requeue(t.Context(), d.Number); !found || err != nil {
+				t.Fatal(found, err)
 			}
-			wait(t, time.Minute, "the sample", func() bool { return len(stored(t, at)) == 1 })
-		})
-	}
+		}
+		wait(t, time.Minute, "the sample", func() bool { return len(stored(t, at)) == 1 })
+	})
 }
 
 // A shutdown under load rejects no delivery that it can process, finishes the current batches, and
 // leaves no events to be repeated.
 func TestShutdown(t *testing.T) {
-	t.Parallel()
-	for name, scaled := range map[string]bool{"SQLite": false, "PostgreSQL and NATS": true} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			at := newPlace(t, scaled)
-			address := freePort(t)
-			launched := []*process{ready(t, at.args("all", "-addr", address)...)}
-			l := startLoad(t, address)
-			for n := range 3 {
-				p := launched[n]
-				wait(t, time.Minute, "events", func() bool { return p.metrics(t)["labhealth_worker_deliveries_total result=applied"] > 50 })
-				p.terminate(t)
-				launched = append(launched, ready(t, at.args("all", "-addr", address)...))
-			}
-			l.stop()
-			at.drained(t)
-			l.check(t, at)
-			if n := launched[3].metrics(t)["labhealth_redelivered_total"]; n != 0 {
-				t.Errorf("%v events were left to be done again", n)
-			}
-		})
-	}
+	onDatabases(t, func(t *testing.T, at *place) {
+		address := freePort(t)
+		launched := []*process{ready(t, at.args("all", "-addr", address)...)}
+		l := startLoad(t, address)
+		for n := range 3 {
+			p := launched[n]
+			wait(t, time.Minute, "events", func() bool { return p.metrics(t)["labhealth_worker_deliveries_total result=applied"] > 50 })
+			p.terminate(t)
+			launched = append(launched, ready(t, at.args("all", "-addr", address)...))
+		}
+		l.stop()
+		at.drained(t)
+		l.check(t, at)
+		if n := launched[3].metrics(t)["labhealth_worker_changes_total change=same"]; n != 0 {
+			t.Errorf("%v samples were left to be applied again", n)
+		}
+	})
 }
 
 // The metrics count what happened.
@@ -705,27 +697,23 @@ func testMetrics(t *testing.T, at *place) {
 		return picked
 	}
 	for what, c := range map[string]struct{ got, want map[string]float64 }{
-		"receiver": {pick(receiver.metrics(t), "labhealth_webhook_", "labhealth_published_"), map[string]float64{
+		"receiver": {pick(receiver.metrics(t), "labhealth_webhook_"), map[string]float64{
 			"labhealth_webhook_deliveries_total duplicate=false event_type= late=false reason=stored":   10,
 			"labhealth_webhook_deliveries_total duplicate=true event_type= late=false reason=duplicate": 10,
 			"labhealth_webhook_deliveries_total duplicate=false event_type= late=false reason=headers":  1,
 			"labhealth_webhook_request_duration_seconds code=204":                                       20,
 			"labhealth_webhook_request_duration_seconds code=401":                                       1,
-			"labhealth_published_total": 10,
 		}},
-		"other receiver": {pick(other.metrics(t), "labhealth_webhook_", "labhealth_published_"), map[string]float64{
+		"other receiver": {pick(other.metrics(t), "labhealth_webhook_"), map[string]float64{
 			"labhealth_webhook_deliveries_total duplicate=false event_type= late=false reason=stored": 1,
 			"labhealth_webhook_request_duration_seconds code=204":                                     1,
-			"labhealth_published_duplicates_total":                                                    1,
 		}},
-		"worker": {pick(worker.metrics(t), "labhealth_worker_c", "labhealth_worker_d", "labhealth_worker_step", "labhealth_batch_events", "labhealth_latency"), map[string]float64{
+		"worker": {pick(worker.metrics(t), "labhealth_worker_c", "labhealth_worker_d", "labhealth_worker_step"), map[string]float64{
 			"labhealth_worker_deliveries_total result=applied": 9,
 			"labhealth_worker_changes_total change=added":      11,
 			"labhealth_worker_changes_total change=updated":    16,
 			"labhealth_worker_deliveries_total result=dead":    1,
-			"labhealth_batch_events":                           9,
-			"labhealth_worker_step_duration_seconds error=":    10,
-			"labhealth_latency_seconds":                        9,
+			"labhealth_worker_step_duration_seconds error=":    11, // one of the inbox
 		}},
 	} {
 		if diff := cmp.Diff(c.want, c.got); diff != "" {
@@ -741,14 +729,14 @@ func testMetrics(t *testing.T, at *place) {
 // newer versions.
 func TestClockBehind(t *testing.T) {
 	t.Parallel()
-	at := newPlace(t, true)
+	at := newPlace(t)
 	ready(t, at.args("all")...)
 	user := uuid.New()
 	now := time.Now()
 	publish := func(minutes []int, value float64, received time.Time) {
 		t.Helper()
 		body := batch(user, minutes, func(int) float64 { return value })
-		msg := &nats.Msg{Subject: subject(at.stream, body), Data: body, Header: nats.Header{receivedHeader: {received.Format(time.RFC3339Nano)}}}
+		msg := &nats.Msg{Subject: at.stream + ".delivery", Data: body, Header: nats.Header{receivedHeader: {received.Format(time.RFC3339Nano)}}}
 		wait(t, time.Minute, "the stream", func() bool {
 			_, err := at.js.PublishMsg(t.Context(), msg)
 			return err == nil
@@ -766,10 +754,11 @@ func TestClockBehind(t *testing.T) {
 	}
 }
 
-// A body that is larger than a message of the broker is applied too.
+// A body of several megabytes is applied. One that is larger than max_payload of nats.conf gets a
+// 503, and the receiver stays ready for others.
 func TestLargeBody(t *testing.T) {
 	t.Parallel()
-	at := newPlace(t, true)
+	at := newPlace(t)
 	p := ready(t, at.args("all")...)
 	client := newClient()
 	defer client.CloseIdleConnections()
@@ -781,8 +770,15 @@ func TestLargeBody(t *testing.T) {
 	if len(body) < 2<<20 {
 		t.Fatalf("%d bytes", len(body))
 	}
-	if _, err := deliver(t.Context(), client, []string{p.events}, message{"msg_large", body}); err != nil {
-		t.Fatal(err)
+	if status := post(client, p.events, message{"msg_large", body}); status != 204 {
+		t.Errorf("%d, want 204", status)
+	}
+	if status := post(client, p.events, message{"msg_larger", bytes.Repeat([]byte("x"), 9<<20)}); status != 503 {
+		t.Errorf("%d, want 503", status)
+	}
+	logs(t, p, `msg="the broker did not store a delivery" delivery_id=msg_larger bytes=9437184 error="nats: maximum payload exceeded"`)
+	if code, text := p.page(t, "/readyz"); code != 200 {
+		t.Errorf("%d %s", code, text)
 	}
 	at.drained(t)
 	if n := len(stored(t, at)); n != len(minutes) {
@@ -790,73 +786,23 @@ func TestLargeBody(t *testing.T) {
 	}
 }
 
-func TestSubject(t *testing.T) {
-	const start = "events.1.1.0.0.0.0.1.0." // slot 194, the first byte of the SHA-256 of the ID
-	event := func(kind string) []byte {
-		return fmt.Appendf(nil, `{"event_type":%q,"user_id":"6f0f9ad7-9f0e-4f8c-8e0e-0a4f0f4d8c11","data":{}}`, kind)
-	}
-	for kind, want := range map[string]string{
-		"daily.data.glucose.updated": "daily.data.glucose.updated",
-		"":                           "unknown",
-		"a..b":                       "unknown",
-		"a.*":                        "unknown",
-		"a.>":                        "unknown",
-		"a b":                        "unknown",
-		"a.b.":                       "unknown",
-		strings.Repeat("a", 200):     "unknown",
-	} {
-		if got := subject("events", event(kind)); got != start+want {
-			t.Errorf("%q: %s", kind, got)
-		}
-	}
-	if got := subject("events", []byte("no JSON")); got != "events.0.0.1.1.0.1.1.1.unreadable" {
-		t.Errorf("no JSON: %s", got)
-	}
-}
-
 // Invalid flags are rejected before anything starts.
 func TestFlags(t *testing.T) {
 	for _, c := range []struct{ args, secret, want string }{
-		{"", "", "LABHEALTH_WEBHOOK_SECRET holds no secret"},
-		{"-data x.db", "tooshort", "LABHEALTH_WEBHOOK_SECRET"},
-		{"-role sleep", testSecret, "-role is receive, work, reconcile or all"},
-		{"-role repartition", testSecret, "need -nats"},
-		{"-role repartition -nats nats://x -partition 0-127", testSecret, "-partition lacks 128-255"},
-		{"-role repartition -nats nats://x -partition 0-127,64-127", testSecret, "-partition has slot 64 twice"},
-		{"-role move -postgres postgres://x", testSecret, "-role copy and move need -to"},
-		{"-to postgres://x", testSecret, "other roles do not"},
-		{"-role copy -to postgres://me:hunter2@x:y/z", testSecret, "-to: not a database URL"},
-		{"-postgres postgres://x", testSecret, "need -nats"},
-		{"-role work", testSecret, "need -nats"},
-		{"-nats nats://x -role work", testSecret, "-nats needs -postgres"},
-		{"-nats nats://x -postgres postgres://x -stream a.b", testSecret, "-stream"},
-		{"-nats nats://x -postgres postgres://x -partition 0-100", testSecret, "-partition has ranges such as 0-127"},
-		{"-nats nats://x -postgres postgres://x -partition 0-127,128-255", testSecret, "-partition is one range for a worker"},
-		{"-nats-monitor http://127.0.0.1:8222", testSecret, "-nats-monitor needs -nats"},
-		{"-nats nats://x -role receive -nats-monitor 127.0.0.1:8222", testSecret, "-nats-monitor is a URL"},
-		{"-nats nats://x -role receive -nats-monitor http://me:hunter2@x,nats://me:hunter2@x", testSecret, "-nats-monitor is a URL"},
-		{"-nats nats://x -postgres postgres://x -batch 0", testSecret, "-batch"},
-		{"-nats nats://x -postgres postgres://x -ack-wait 1ms", testSecret, "-ack-wait"},
-		{"-nats nats://x -role work -demo -postgres postgres://x", testSecret, "-demo"},
-		{"-keep 90", testSecret, "-keep is 1d to 100000d"},
-		{"-keep 0d", testSecret, "-keep is 1d to 100000d"},
-		{"-reason x", testSecret, "-reason needs -role requeue"},
-		{"-role reconcile", testSecret, "-role reconcile needs -postgres"},
-		{"-role reconcile -nats nats://x -postgres postgres://x", testSecret, "-role reconcile needs no -nats"},
-		{"-role reconcile -postgres postgres://x", testSecret, "LABHEALTH_API_KEY and LABHEALTH_BASE_URL"},
-		{"-rate 0", testSecret, "-rate is more than 0"},
-		{"-walk-every 0s", testSecret, "-reconcile-every and -walk-every"},
-		{"-react transition,everything", testSecret, "-react is transition, results, summary or samples"},
-		{"-react-url http://127.0.0.1", testSecret, "-react-url needs -react"},
-		{"-react results -react-url me:hunter2@x", testSecret, "-react-url is a URL"},
-		{"-react-attempts 0", testSecret, "-react-attempts is 1 to 1000"},
-		{"-react-timeout 1ms", testSecret, "-react-timeout is 100ms to 1h"},
-		{"events", testSecret, "flags only"},
+		{"-sqlite x.db", "", "LABHEALTH_WEBHOOK_SECRET has no secret"},
+		{"-sqlite x.db", "tooshort", "LABHEALTH_WEBHOOK_SECRET"},
+		{"-role sleep", testSecret, "-role is receive, work or all"},
+		{"", testSecret, "-role work and all need a database"},
+		{"-role work -sqlite x.db -postgres postgres://x", testSecret, "-role work and all need a database"},
+		{"-sqlite x.db -batch 0", testSecret, "-batch"},
+		{"-sqlite x.db -parallel 0", testSecret, "-parallel"},
+		{"-sqlite x.db -ack-wait 1ms", testSecret, "-ack-wait"},
+		{"-sqlite x.db -keep-days -1", testSecret, "-keep-days"},
+		{"-role receive events", testSecret, "flags only"},
 		{"-role receive -nats nats://me:hunter2@x:y", testSecret, "-nats: not a broker URL"},
-		{"-role work -nats nats://x -postgres postgres://me:hunter2@x:y/z", testSecret, "-postgres: not a database URL"},
+		{"-role work -postgres postgres://me:hunter2@x:y/z", testSecret, "-postgres: not a database URL"},
 	} {
 		t.Setenv("LABHEALTH_WEBHOOK_SECRET", c.secret)
-		t.Setenv("LABHEALTH_API_KEY", "")
 		t.Chdir(t.TempDir())
 		var out bytes.Buffer
 		args := append([]string{"-addr", "127.0.0.1:0", "-admin", "127.0.0.1:0"}, strings.Fields(c.args)...)
@@ -869,140 +815,54 @@ func TestFlags(t *testing.T) {
 	}
 }
 
-// The demo stops by itself, with everything applied.
-func TestDemo(t *testing.T) {
-	t.Setenv("LABHEALTH_WEBHOOK_SECRET", "")
-	t.Chdir(t.TempDir())
-	var out bytes.Buffer
-	if code := run(t.Context(), []string{"-demo", "-for", "500ms", "-admin", "127.0.0.1:0"}, &out); code != 0 || !strings.Contains(out.String(), "the demo is over") {
-		t.Errorf("%d %s", code, &out)
-	}
-	if left, err := os.ReadDir("."); err != nil || len(left) > 0 { // What is invented is not among what is not.
-		t.Errorf("the demo has left %v %v", left, err)
-	}
-}
-
-// After a change of what the service sends, each sample is stored or in a dead letter: 10
-// deliveries of 100 samples whose times cannot be read, and 10 of which half can.
-func TestDriftIsKept(t *testing.T) {
-	t.Parallel()
-	for name, scaled := range map[string]bool{"SQLite": false, "PostgreSQL and NATS": true} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			at := newPlace(t, scaled)
-			p := ready(t, at.args("all")...)
-			client := newClient()
-			defer client.CloseIdleConnections()
-			minutes := make([]int, 100)
-			for i := range minutes {
-				minutes[i] = i
-			}
-			var all []message
-			for n := range 20 {
-				body := string(batch(uuid.New(), minutes, func(i int) float64 { return float64(i) }))
-				for i := range 100 {
-					if n < 10 || i%2 == 0 { // a number in place of the time
-						body = strings.Replace(body, `"timestamp":"`, fmt.Sprintf(`"timestamp":%d,"was":"`, i), 1)
-					} else { // not again
-						body = strings.Replace(body, `"timestamp":"`, `"timestamp" : "`, 1)
-					}
-				}
-				all = append(all, message{fmt.Sprintf("msg_%d", n), []byte(body)})
-			}
-			all = append(all, message{"msg_new", []byte(`{"event_type":"labtest.new.updated","data":{"id":7}}`)})
-			for _, m := range all {
-				if status := post(client, p.events, m); status != 204 {
-					t.Fatalf("%d, want 204", status)
-				}
-			}
-			at.drained(t)
-			letters, samples := 0, 0
-			for letter, err := range at.store.DeadLetters(t.Context()) {
-				if err != nil {
-					t.Fatal(err)
-				}
-				var n int
-				if fmt.Sscanf(letter.Delivery.ID, "msg_%d", &n); string(letter.Delivery.Body) != string(all[n].body) || letter.Reason != "some of the data cannot be read" {
-					t.Errorf("%v is not delivery %d", letter, n)
-				}
-				letters++
-				samples += strings.Count(string(letter.Delivery.Body), `"was"`)
-			}
-			if letters != 20 || samples != 1500 {
-				t.Errorf("%d dead letters with %d samples that cannot be read, want 20 with 1500", letters, samples)
-			}
-			if n := len(stored(t, at)); n != 500 {
-				t.Errorf("%d samples are stored, want 500", n)
-			}
-			m := p.metrics(t)
-			if m["labhealth_worker_deliveries_total result=applied"] != 1 || m["labhealth_worker_changes_total change=added"] != 500 || m["labhealth_worker_changes_total change=keyless"] != 1500 {
-				t.Errorf("%v applied, %v added, %v keyless", m["labhealth_worker_deliveries_total result=applied"], m["labhealth_worker_changes_total change=added"], m["labhealth_worker_changes_total change=keyless"])
-			}
-		})
-	}
-}
-
-// Dead letters are requeued by their reason, while the program runs, and applied.
-func TestRequeueRole(t *testing.T) {
-	t.Parallel()
-	for name, scaled := range map[string]bool{"SQLite": false, "PostgreSQL and NATS": true} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			at := newPlace(t, scaled)
-			ready(t, at.args("all")...)
-			for id, problem := range map[string]error{"msg_1": webhooks.ErrUnreadable, "msg_2": webhooks.ErrNoUser} {
-				raw := webhooks.RawDelivery{ID: id, Body: batch(uuid.New(), []int{1}, func(int) float64 { return 1 }), ReceivedAt: day}
-				if err := at.store.DeadLetter(t.Context(), raw, problem); err != nil {
-					t.Fatal(err)
-				}
-			}
-			for n, args := range [][]string{{"-reason", "some of"}, nil, nil} {
-				database := []string{"-data", at.data}
-				if scaled {
-					database = []string{"-postgres", at.postgres}
-				}
-				at.once(t, slices.Concat([]string{"-role", "requeue"}, database, args)...)
-				want := min(n+1, 2)
-				wait(t, time.Minute, "the samples", func() bool { return len(stored(t, at)) == want })
-				if b, err := at.store.Backlog(t.Context()); err != nil || b.DeadLetters != 2-want {
-					t.Errorf("%d dead letters, want %d: %v", b.DeadLetters, 2-want, err)
-				}
-			}
-		})
-	}
-}
-
-// Samples that are older than -keep are deleted.
+// Samples that are older than -keep-days are deleted.
 func TestKeep(t *testing.T) {
+	onDatabases(t, func(t *testing.T, at *place) {
+		if err := at.store.Maintain(t.Context()); err != nil { // makes the partition of the old sample
+			t.Fatal(err)
+		}
+		now := time.Now().UTC()
+		body := fmt.Sprintf(`{"event_type":"daily.data.heartrate.created","user_id":%q,"data":{"source":{"provider":"oura"},"data":[`+
+			`{"timestamp":%q,"unit":"bpm","value":1},{"timestamp":%q,"unit":"bpm","value":2}]}}`,
+			uuid.New(), now.AddDate(0, -4, 0).Format(time.RFC3339), now.Format(time.RFC3339))
+		if err := at.store.Receive(t.Context(), webhooks.RawDelivery{ID: "msg_1", Body: []byte(body), ReceivedAt: now}); err != nil {
+			t.Fatal(err)
+		}
+		p := ready(t, at.args("work")...)
+		wait(t, time.Minute, "2 samples", func() bool { return len(stored(t, at)) == 2 })
+		p.terminate(t)
+		ready(t, at.args("work", "-keep-days", "60")...)
+		wait(t, time.Minute, "the old sample to be deleted", func() bool { return len(stored(t, at)) == 1 })
+	})
+}
+
+// The metrics of README.md are those of a running program.
+func TestDocumentedMetrics(t *testing.T) {
 	t.Parallel()
-	for name, scaled := range map[string]bool{"SQLite": false, "PostgreSQL and NATS": true} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			at := newPlace(t, scaled)
-			if err := at.store.Maintain(t.Context()); err != nil { // makes the partition of the old sample
-				t.Fatal(err)
-			}
-			now := time.Now().UTC()
-			body := fmt.Sprintf(`{"event_type":"daily.data.heartrate.created","user_id":%q,"data":{"source":{"provider":"oura"},"data":[`+
-				`{"timestamp":%q,"unit":"bpm","value":1},{"timestamp":%q,"unit":"bpm","value":2}]}}`,
-				uuid.New(), now.AddDate(0, -4, 0).Format(time.RFC3339), now.Format(time.RFC3339))
-			if err := at.store.Receive(t.Context(), webhooks.RawDelivery{ID: "msg_1", Body: []byte(body), ReceivedAt: now}); err != nil {
-				t.Fatal(err)
-			}
-			p := ready(t, at.args("all")...)
-			wait(t, time.Minute, "2 samples", func() bool { return len(stored(t, at)) == 2 })
-			p.terminate(t)
-			p = ready(t, at.args("all", "-keep", "60d")...)
-			wait(t, time.Minute, "the old sample to be deleted", func() bool { return len(stored(t, at)) == 1 })
-			first := func(of time.Time) string { return of.Format("2006-01") + "-01" }
-			kept := first(now.AddDate(0, 0, -60))
-			logs(t, p, `msg="keeping samples" since=`+kept)
-			if scaled {
-				old := now.AddDate(0, -4, 0)
-				logs(t, p, `msg="samples were deleted: a partition was dropped" from=`+first(old)+` before=`+first(old.AddDate(0, 0, 32-old.Day())))
-			} else {
-				logs(t, p, `msg="samples were deleted" before=`+kept+` rows=1`)
-			}
-		})
+	page, err := os.ReadFile("README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := newSQLitePlace(t)
+	p := ready(t, at.args("all")...)
+	client := newClient()
+	defer client.CloseIdleConnections()
+	if status := post(client, p.events, message{"msg_1", []byte("{}")}); status != 204 {
+		t.Fatal(status)
+	}
+	at.drained(t)
+	exists := map[string]bool{}
+	for name := range p.metrics(t) {
+		name, _, _ = strings.Cut(name, " ")
+		exists[name] = true
+	}
+	names := regexp.MustCompile(`\blabhealth_(\w+_(total|age_seconds|bytes|up|deliveries|letters))\b`).FindAllString(string(page), -1)
+	if len(names) < 8 {
+		t.Errorf("the page has %d metrics", len(names))
+	}
+	for _, name := range names {
+		if !exists[name] {
+			t.Errorf("there is no metric %s", name)
+		}
 	}
 }

@@ -1,40 +1,35 @@
-// Pipeline receives events and stores the latest version of every order, sample and summary in a
-// database. An event that was acknowledged is never lost. It reacts to changes with -react, and
-// reads from the service what was never delivered. In one process, with SQLite in a file:
+// Pipeline receives deliveries, keeps them in NATS JetStream, and applies them to a database with
+// sqlstore. What it has acknowledged is never lost, and the latest version of every order, sample
+// and summary wins.
 //
-//	go run . -demo
-//	LABHEALTH_WEBHOOK_SECRET=whsec_… go run . -addr :8080 -data pipeline.db
+//	LABHEALTH_WEBHOOK_SECRET=whsec_… go run . -nats nats://… -postgres postgres://…
 //
-// In any number of processes, with NATS JetStream between those that receive and those that apply
-// to PostgreSQL:
+// Receivers and workers can be separate processes, as many of each as needed:
 //
-//	LABHEALTH_WEBHOOK_SECRET=whsec_… go run . -nats nats://… -role receive
-//	go run . -nats nats://… -postgres postgres://… -role work
-//	LABHEALTH_BASE_URL=https://… LABHEALTH_API_KEY=… go run . -postgres postgres://… -role reconcile
+//	LABHEALTH_WEBHOOK_SECRET=whsec_… go run . -role receive -nats nats://…
+//	go run . -role work -nats nats://… -postgres postgres://…
 //
 // While a secret is being replaced, set both, separated by a space.
 package main
 
 import (
 	"context"
-	"database/sql"
 	"errors"
 	"flag"
 	"fmt"
 	"io"
 	"log/slog"
-	"net/url"
+	"net"
+	"net/http"
 	"os"
 	"os/signal"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
 
-	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/stdlib"
-	_ "modernc.org/sqlite"
-
-	"github.com/labhealth/labhealth-go/webhooks/sqlstore"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
 )
 
 func main() {
@@ -44,234 +39,138 @@ func main() {
 	os.Exit(run(ctx, os.Args[1:], os.Stderr))
 }
 
-// run runs the program with the arguments until ctx is done, and returns its exit status.
+// run runs the program until ctx is done, and returns its exit status.
 func run(ctx context.Context, args []string, out io.Writer) int {
 	s, err := parseFlags(args, out)
-	switch {
-	case errors.Is(err, flag.ErrHelp):
+	if err == nil {
+		err = start(ctx, s, slog.New(slog.NewTextHandler(out, nil)))
+	}
+	if err == nil || errors.Is(err, flag.ErrHelp) {
 		return 0
-	case err == nil:
-		log := slog.New(slog.NewTextHandler(out, nil))
-		switch {
-		case s.isOnce():
-			err = once(ctx, s, log)
-		case s.demo && s.data == "":
-			err = demonstrate(ctx, s, log)
-		default:
-			err = start(ctx, s, log)
-		}
-		if err == nil {
-			return 0
-		}
 	}
 	fmt.Fprintln(out, "pipeline:", err)
 	return 1
 }
 
-// open opens the database, which may not be available yet.
-func open(s *settings) (*sql.DB, *sqlstore.Store, error) {
-	db, dialect, err := openDatabase(s)
+// settings are the values of the flags, and the secrets.
+type settings struct {
+	role             string
+	addr, admin      string
+	secrets          []string
+	unsigned         bool
+	nats, monitors   string // URLs
+	stream           string
+	postgres, sqlite string
+	keepDays         int
+	batch, parallel  int
+	ackWait          time.Duration
+}
+
+func (s *settings) receives() bool { return s.role != "work" }
+func (s *settings) works() bool    { return s.role != "receive" }
+
+func parseFlags(args []string, out io.Writer) (*settings, error) {
+	s := &settings{secrets: strings.Fields(os.Getenv("LABHEALTH_WEBHOOK_SECRET"))}
+	flags := flag.NewFlagSet("pipeline", flag.ContinueOnError)
+	flags.SetOutput(out)
+	flags.StringVar(&s.role, "role", "all", "receive, work, or all for both")
+	flags.StringVar(&s.addr, "addr", ":8080", "receive deliveries here, at /events")
+	flags.StringVar(&s.admin, "admin", "127.0.0.1:8081", "serve /healthz, /readyz and /metrics here; must not be public")
+	flags.BoolVar(&s.unsigned, "unsigned", false, "accept deliveries without a signature, from anyone")
+	flags.StringVar(&s.nats, "nats", "nats://127.0.0.1:4222", "broker URL, several separated by commas")
+	flags.StringVar(&s.monitors, "nats-monitor", "", "monitoring URL of the broker: http://host:8222, several separated by commas; "+
+		"receive only if its servers have sync_interval: always")
+	flags.StringVar(&s.stream, "stream", "events", "name of the stream, which is created if there is none")
+	flags.StringVar(&s.postgres, "postgres", "", "database URL of the workers: postgres://user@host/database; PGPASSWORD and ~/.pgpass are read")
+	flags.StringVar(&s.sqlite, "sqlite", "", "file of a SQLite database, in place of -postgres, for a single process that works")
+	flags.IntVar(&s.keepDays, "keep-days", 0, "delete samples of months (UTC) that ended more than this many days ago; 0 keeps them for ever; the same for all workers")
+	flags.IntVar(&s.batch, "batch", 100, "maximum number of deliveries in a transaction")
+	flags.IntVar(&s.parallel, "parallel", 2, "transactions of a worker at the same time")
+	flags.DurationVar(&s.ackWait, "ack-wait", 30*time.Second, "time after which other workers get the deliveries of one that was killed, "+
+		"and twice the time of a transaction; the same for all workers")
+	if err := flags.Parse(args); err != nil {
+		return nil, err
+	}
+	switch {
+	case flags.NArg() > 0:
+		return nil, errors.New("unexpected argument: there are flags only")
+	case s.role != "all" && s.role != "receive" && s.role != "work":
+		return nil, errors.New("-role is receive, work or all")
+	case s.receives() && len(s.secrets) == 0 && !s.unsigned:
+		return nil, errors.New("LABHEALTH_WEBHOOK_SECRET has no secret; use -unsigned for a service that does not sign")
+	case s.works() && (s.postgres == "") == (s.sqlite == ""):
+		return nil, errors.New("-role work and all need a database: -postgres or -sqlite")
+	case s.batch < 1 || s.parallel < 1 || s.keepDays < 0 || s.ackWait < time.Second:
+		return nil, errors.New("-batch and -parallel are at least 1, -keep-days is at least 0, and -ack-wait at least 1s")
+	}
+	return s, nil
+}
+
+// start runs the roles until ctx is done, and stops them in the order in which deliveries pass
+// through them.
+func start(ctx context.Context, s *settings, log *slog.Logger) error {
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	b, err := connect(s, log, registry)
 	if err != nil {
-		return nil, nil, err
-	}
-	store, err := sqlstore.Open(db, dialect)
-	if err != nil {
-		db.Close()
-		return nil, nil, err
-	}
-	store.Keep, store.Reactions = s.keep, s.react
-	return db, store, nil
-}
-
-// sessionSettings makes statements fail that wait for a lock, so that they can be distinguished
-// from slow ones, unless the database has its own limit. From version 14, it also ends the
-// transaction of a worker that was killed, which would hold locks until its statement ends.
-const sessionSettings = `SELECT set_config(name, CASE name WHEN 'lock_timeout' THEN $1 ELSE '5000' END, false) FROM pg_settings
-	WHERE name IN ('lock_timeout', 'client_connection_check_interval') AND setting = '0'`
-
-func openDatabase(s *settings) (*sql.DB, sqlstore.Dialect, error) {
-	if s.postgres == "" {
-		// A commit is synced to the disk: see "synchronous" in the documentation of SQLite.
-		db, err := sql.Open("sqlite", "file:"+(&url.URL{Path: s.data}).EscapedPath()+
-			"?_pragma=journal_mode(wal)&_pragma=synchronous(full)&_pragma=busy_timeout(5000)&_txlock=immediate")
-		return db, sqlstore.SQLite, err
-	}
-	config, err := pgx.ParseConfig(s.postgres)
-	if err != nil { // which may quote a password
-		return nil, 0, errors.New("-postgres: not a database URL, such as postgres://user@host/database")
-	}
-	db := stdlib.OpenDB(*config, stdlib.OptionAfterConnect(func(ctx context.Context, conn *pgx.Conn) error {
-		_, err := conn.Exec(ctx, sessionSettings, fmt.Sprint((s.ackWait / 2).Milliseconds()))
-		return err
-	}))
-	most := s.parallel + 2
-	if len(s.react) > 0 || s.reconciles() {
-		most += 2
-	}
-	db.SetMaxOpenConns(most)
-	db.SetMaxIdleConns(most)
-	// A session stays read-only, or with a former primary, until it ends.
-	db.SetConnMaxLifetime(time.Minute)
-	return db, sqlstore.PostgreSQL, nil
-}
-
-// pipeline holds the components that run in this process.
-type pipeline struct {
-	*settings
-	metrics *metrics
-	log     *slog.Logger
-	quiet   *quiet
-	db      *sql.DB         // nil with -role receive
-	store   *sqlstore.Store // nil with -role receive
-	broker  *broker         // nil without -nats
-
-	reconciler       *sqlstore.Reconciler // nil if this process does not reconcile
-	observeReactions sqlstore.ReactionObserver
-
-	receipts receipts
-	size     *batchSize
-	observe  sqlstore.StepObserver
-	progress progress // of the workers of the broker
-	state    *brokerCollector
-	drain    drain
-	inbox    progress // of the worker of the inbox
-}
-
-// start runs the parts that the settings select until ctx is done, and stops them in the order in
-// which events pass through them.
-func start(ctx context.Context, s *settings, log *slog.Logger) (err error) {
-	p := &pipeline{settings: s, metrics: newMetrics(), log: log, quiet: newQuiet(log), size: newBatchSize(s.batch)}
-	defer p.close()
-	if err := p.prepare(ctx); err != nil {
 		return err
 	}
-
-	failed := make(chan error, 2)
-	admin, err := p.serve(s.admin, p.adminHandler(ctx), failed)
+	defer b.close()
+	background, stop := context.WithCancel(context.Background())
+	var running sync.WaitGroup
+	defer running.Wait()
+	defer stop()
+	running.Go(func() { b.watch(background) })
+	checks := map[string]check{}
+	if s.works() {
+		w, err := newWorker(b, registry)
+		if err != nil {
+			return err
+		}
+		checks["work"] = w.ready
+		running.Go(func() { w.run(background) })
+	}
+	failed, events := make(chan error, 2), ""
+	if s.receives() {
+		handler, err := newHandler(b, registry)
+		if err != nil {
+			return err
+		}
+		mux := http.NewServeMux()
+		mux.Handle("/events", handler)
+		server, err := serve(s.addr, mux, failed)
+		if err != nil {
+			return err
+		}
+		defer shutdown(server, handler, log)
+		checks["receive"], events = b.ready, server.Addr
+	}
+	admin, err := serve(s.admin, adminHandler(registry, checks), failed)
 	if err != nil {
 		return err
 	}
 	defer admin.Close()
-	var receiver *receiver
-	if s.receives() {
-		if receiver, err = p.receive(failed); err != nil {
-			return err
-		}
+	log.Info("running", "role", s.role, "events", events, "admin", admin.Addr)
+	select {
+	case <-ctx.Done():
+	case err = <-failed:
 	}
-	work, stopWork := context.WithCancel(context.Background())
-	defer stopWork()
-	var workers sync.WaitGroup
-	workers.Go(func() { p.work(work) })
-
-	log.Info("running", "role", s.role, "events", receiver.address(), "admin", admin.Addr)
-	if s.demo {
-		err = p.play(ctx, receiver.address())
-	} else {
-		select {
-		case <-ctx.Done():
-		case err = <-failed:
-		}
-	}
-
-	// Take no new deliveries and respond to those in flight. Then commit and acknowledge what the
-	// workers have started, and close the connections.
-	shutdown, cancel := context.WithTimeout(context.Background(), 20*time.Second)
-	defer cancel()
-	if receiver != nil {
-		err = errors.Join(err, receiver.shutdown(shutdown))
-	}
-	stopWork()
-	workers.Wait()
-	log.Info("stopped")
 	return err
 }
 
-// prepare creates the components of the pipeline, which may not be available yet.
-func (p *pipeline) prepare(ctx context.Context) (err error) {
-	if p.works() || p.reconciles() {
-		if p.db, p.store, err = open(p.settings); err != nil {
-			return err
+// serve starts a server. Its Addr is the address that it listens on, with the port.
+func serve(address string, h http.Handler, failed chan<- error) (*http.Server, error) {
+	listener, err := net.Listen("tcp", address)
+	if err != nil {
+		return nil, err
+	}
+	s := &http.Server{Addr: listener.Addr().String(), Handler: h, ReadHeaderTimeout: 5 * time.Second, IdleTimeout: time.Minute}
+	go func() {
+		if err := s.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
+			failed <- err
 		}
-		reportExpired(p.store, p.log)
-	}
-	if p.nats != "" {
-		if p.broker, err = connect(p.settings, p.metrics, p.log); err != nil {
-			return err
-		}
-	} else if p.postgres == "" {
-		if err := p.store.Migrate(ctx); err != nil {
-			return fmt.Errorf("-data: %w", err)
-		}
-	}
-	if p.reconciles() {
-		if p.reconciler, err = p.newReconciler(); err != nil {
-			return err
-		}
-	}
-	return p.registerMetrics()
-}
-
-// close closes the connections.
-func (p *pipeline) close() {
-	if p.broker != nil {
-		p.broker.close()
-	}
-	if p.db != nil {
-		p.db.Close()
-	}
-}
-
-// work applies events, reacts and reconciles until ctx is done.
-func (p *pipeline) work(ctx context.Context) {
-	var workers sync.WaitGroup
-	defer workers.Wait()
-	if p.broker != nil { // receivers can start before the first worker
-		workers.Go(func() {
-			p.retry(ctx, "the stream cannot be created", p.broker.prepare)
-			p.retry(ctx, "the broker cannot be used", p.broker.admit)
-		})
-	}
-	if p.store == nil {
-		return
-	}
-	p.retry(ctx, "the tables cannot be created", p.store.Migrate)
-	if p.reconciler != nil {
-		workers.Go(func() { p.reconciler.Run(ctx) })
-	}
-	if !p.works() {
-		return
-	}
-	if p.postgres != "" {
-		p.retry(ctx, "the settings of the database cannot be read", p.checkCommits)
-	}
-	if len(p.react) > 0 {
-		workers.Go(func() { p.workReactions(ctx) })
-	}
-	// With a broker, the inbox holds requeued dead letters only: see sqlstore.Store.Requeue.
-	workers.Go(func() { p.workInbox(ctx) })
-	if p.broker != nil {
-		for range p.parallel { // one batch is read while another is in the database
-			workers.Go(func() { worker{p}.run(ctx) })
-		}
-	}
-}
-
-// retry calls do until it returns nil or ctx is done.
-func (p *pipeline) retry(ctx context.Context, problem string, do func(context.Context) error) {
-	for n := 0; ctx.Err() == nil; n++ {
-		err := func() error {
-			ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
-			defer cancel()
-			return do(ctx)
-		}()
-		if err == nil {
-			return
-		}
-		if n%40 == 0 && ctx.Err() == nil {
-			p.log.Warn(problem, "error", err) // errors of the store and the broker quote no data
-		}
-		sleep(ctx, 250*time.Millisecond)
-	}
+	}()
+	return s, nil
 }
 
 func sleep(ctx context.Context, d time.Duration) {
@@ -279,30 +178,4 @@ func sleep(ctx context.Context, d time.Duration) {
 	case <-time.After(d):
 	case <-ctx.Done():
 	}
-}
-
-// workInbox applies the deliveries in the inbox until ctx is done.
-func (p *pipeline) workInbox(ctx context.Context) {
-	w := sqlstore.Worker{Store: p.store, Batch: p.batch}
-	w.Observe.Start = func(ctx context.Context) context.Context {
-		p.inbox.start()
-		return p.observe.Start(ctx)
-	}
-	w.Observe.End = func(ctx context.Context, s sqlstore.Step, err error) {
-		p.observe.End(ctx, s, err)
-		if s.Applied > 0 {
-			p.metrics.batches.Observe(float64(s.Applied))
-		}
-		if err != nil {
-			p.inbox.failed(err)
-			p.quiet.warn("a batch was not applied", err.Error())
-		} else {
-			p.inbox.completed(s.Applied > 0)
-		}
-		p.inbox.stop()
-	}
-	if p.broker != nil {
-		w.Poll = 2 * time.Second
-	}
-	w.Run(ctx)
 }

@@ -16,6 +16,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -58,7 +59,6 @@ var long = os.Getenv("LABHEALTH_TEST_LONG") != ""
 // process is the program as it runs.
 type process struct {
 	args          []string
-	environment   []string // variables in addition to those of the test
 	cmd           *exec.Cmd
 	log           *log
 	events, admin string // addresses
@@ -93,13 +93,7 @@ var running = regexp.MustCompile(`msg=running role=\w+ events=(\S+) admin=(\S+)`
 // launch starts the program and waits until it listens. The end of the test kills it.
 func launch(t testing.TB, args ...string) *process {
 	t.Helper()
-	return launchWith(t, nil, args...)
-}
-
-// launchWith starts the program with more environment variables.
-func launchWith(t testing.TB, environment []string, args ...string) *process {
-	t.Helper()
-	p := &process{args: args, environment: environment}
+	p := &process{args: args}
 	p.start(t)
 	t.Cleanup(func() {
 		p.kill()
@@ -122,8 +116,7 @@ func (p *process) start(t testing.TB) {
 	p.checkRaces(t)
 	p.log = &log{line: make(chan struct{}, 1)}
 	p.cmd = exec.Command(binary, p.args...)
-	p.cmd.Env = append(os.Environ(), programVariable+"=yes", "LABHEALTH_WEBHOOK_SECRET="+testSecret, "LABHEALTH_API_KEY=", "LABHEALTH_BASE_URL=")
-	p.cmd.Env = append(p.cmd.Env, p.environment...)
+	p.cmd.Env = append(os.Environ(), programVariable+"=yes", "LABHEALTH_WEBHOOK_SECRET="+testSecret)
 	p.cmd.Stderr = p.log
 	p.ended = make(chan struct{})
 	if err := p.cmd.Start(); err != nil {
@@ -266,44 +259,62 @@ func (p *process) page(t testing.TB, page string) (int, string) {
 // place holds the data of one test.
 type place struct {
 	postgres string // empty with SQLite
+	sqlite   string
 	nats     string
 	stream   string
-	data     string
 	db       *sql.DB
 	store    *sqlstore.Store
 	js       jetstream.JetStream
 	ackWait  string
 }
 
-func newPlace(t testing.TB, scaled bool) *place {
-	t.Helper()
-	if !scaled {
-		p := &place{data: filepath.Join(t.TempDir(), "pipeline.db")}
-		p.open(t, &settings{data: p.data})
-		return p
+var databases = map[string]func(testing.TB) *place{"SQLite": newSQLitePlace, "PostgreSQL": newPlace}
+
+// onDatabases runs a test with each database.
+func onDatabases(t *testing.T, test func(t *testing.T, at *place)) {
+	t.Parallel()
+	for name, open := range databases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			test(t, open(t))
+		})
 	}
+}
+
+// newSQLitePlace returns a place with SQLite and the broker of the tests.
+func newSQLitePlace(t testing.TB) *place {
+	t.Helper()
+	p := &place{sqlite: filepath.Join(t.TempDir(), "pipeline.db"), stream: randomName(), ackWait: "3s"}
+	p.open(t, &settings{sqlite: p.sqlite})
+	p.useBroker(t, sharedServer(t))
+	return p
+}
+
+// newPlace returns a place with PostgreSQL and the broker of the tests.
+func newPlace(t testing.TB) *place {
+	t.Helper()
 	return newPlaceOn(t, sharedServer(t))
 }
+
+func randomName() string { return fmt.Sprintf("pipeline_test_%016x", rand.Uint64()) }
 
 // newPlaceOn returns a place with PostgreSQL and the broker at the address.
 func newPlaceOn(t testing.TB, broker string) *place {
 	t.Helper()
-	p := &place{postgres: os.Getenv("LABHEALTH_TEST_POSTGRES"), ackWait: "3s"}
+	p := &place{postgres: os.Getenv("LABHEALTH_TEST_POSTGRES"), stream: randomName(), ackWait: "3s"}
 	if p.postgres == "" {
 		t.Skip("LABHEALTH_TEST_POSTGRES is not set: eval \"$(.ci/services)\" starts what is needed")
 	}
-	name := fmt.Sprintf("pipeline_test_%016x", rand.Uint64())
-	p.stream = name
 	admin, err := sql.Open("pgx", p.postgres)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { admin.Close() })
-	if _, err := admin.Exec("create schema " + name); err != nil {
+	if _, err := admin.Exec("create schema " + p.stream); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if _, err := admin.Exec("drop schema " + name + " cascade"); err != nil {
+		if _, err := admin.Exec("drop schema " + p.stream + " cascade"); err != nil {
 			t.Error(err)
 		}
 	})
@@ -312,23 +323,16 @@ func newPlaceOn(t testing.TB, broker string) *place {
 		t.Fatal(err)
 	}
 	q := u.Query()
-	q.Set("search_path", name)
-	q.Set("application_name", name)
+	q.Set("search_path", p.stream)
+	q.Set("application_name", p.stream)
 	u.RawQuery = q.Encode()
 	p.postgres = u.String()
 	p.open(t, &settings{postgres: p.postgres, parallel: 2})
-
 	p.useBroker(t, broker)
-	js := p.js
-	t.Cleanup(func() {
-		if err := js.DeleteStream(context.Background(), name); err != nil && !errors.Is(err, jetstream.ErrStreamNotFound) {
-			t.Error(err)
-		}
-	})
 	return p
 }
 
-// useBroker changes the broker.
+// useBroker connects to the broker, and removes the stream at the end of the test.
 func (p *place) useBroker(t testing.TB, address string) {
 	t.Helper()
 	conn, err := nats.Connect(address, nats.RetryOnFailedConnect(true), nats.ReconnectWait(50*time.Millisecond), nats.MaxReconnects(-1))
@@ -336,10 +340,16 @@ func (p *place) useBroker(t testing.TB, address string) {
 		t.Fatal(err)
 	}
 	t.Cleanup(conn.Close)
-	p.nats = address
-	if p.js, err = jetstream.New(conn); err != nil {
+	js, err := jetstream.New(conn)
+	if err != nil {
 		t.Fatal(err)
 	}
+	p.nats, p.js = address, js
+	t.Cleanup(func() {
+		if err := js.DeleteStream(context.Background(), p.stream); err != nil && !errors.Is(err, jetstream.ErrStreamNotFound) {
+			t.Error(err)
+		}
+	})
 }
 
 func (p *place) open(t testing.TB, s *settings) {
@@ -356,40 +366,53 @@ func (p *place) open(t testing.TB, s *settings) {
 
 // args returns the flags of a process that uses the place.
 func (p *place) args(role string, more ...string) []string {
-	args := []string{"-addr", "127.0.0.1:0", "-admin", "127.0.0.1:0", "-role", role}
+	args := []string{"-addr", "127.0.0.1:0", "-admin", "127.0.0.1:0", "-role", role, "-nats", p.nats, "-stream", p.stream}
 	switch {
-	case p.nats == "":
-		args = append(args, "-data", p.data)
-	case role == "reconcile":
-		args = append(args, "-postgres", p.postgres)
 	case role == "receive":
-		args = append(args, "-nats", p.nats, "-stream", p.stream)
+	case p.postgres != "":
+		args = append(args, "-ack-wait", p.ackWait, "-postgres", p.postgres)
 	default:
-		args = append(args, "-nats", p.nats, "-stream", p.stream, "-postgres", p.postgres, "-ack-wait", p.ackWait)
+		args = append(args, "-ack-wait", p.ackWait, "-sqlite", p.sqlite)
 	}
 	return append(args, more...)
 }
 
-// pending returns the number of events that are not processed yet.
-func (p *place) pending(t testing.TB) (n int) {
+// pending returns the number of deliveries that are not processed yet.
+func (p *place) pending(t testing.TB) int {
 	t.Helper()
-	if p.nats == "" {
-		if err := p.db.QueryRow("select count(*) from labhealth_inbox").Scan(&n); err != nil {
-			t.Fatal(err)
-		}
-		return n
-	}
 	stream, err := p.js.Stream(t.Context(), p.stream)
 	if err != nil {
 		t.Fatalf("the stream: %v", err)
 	}
-	return int(stream.CachedInfo().State.Msgs) // what is acknowledged is removed
+	return int(stream.CachedInfo().State.Msgs) + p.inbox(t) // what is acknowledged is removed
+}
+
+// inbox returns the number of deliveries in the inbox.
+func (p *place) inbox(t testing.TB) (n int) {
+	t.Helper()
+	if err := p.db.QueryRow("select count(*) from labhealth_inbox").Scan(&n); err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+// deadLetters returns the IDs of the dead letters, in order.
+func (p *place) deadLetters(t testing.TB) (ids []string) {
+	t.Helper()
+	for d, err := range p.store.DeadLetters(t.Context()) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		ids = append(ids, d.Delivery.ID)
+	}
+	slices.Sort(ids)
+	return ids
 }
 
 // drained waits until nothing is pending.
 func (p *place) drained(t testing.TB) {
 	t.Helper()
-	wait(t, time.Minute, "all events to be applied", func() bool { return p.pending(t) == 0 })
+	wait(t, time.Minute, "all deliveries to be applied", func() bool { return p.pending(t) == 0 })
 }
 
 // wait waits for a condition.

@@ -1,15 +1,11 @@
 package main
 
 import (
-	"context"
 	"encoding/json"
-	"fmt"
 	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
-	"slices"
 	"strconv"
-	"sync"
 	"testing"
 	"time"
 
@@ -80,19 +76,6 @@ func (b *orderBook) client(t testing.TB) *labhealth.Client {
 	return client
 }
 
-// environment is that of a process that reconciles with the service.
-func (b *orderBook) environment() []string {
-	return []string{"LABHEALTH_BASE_URL=" + b.service.URL, "LABHEALTH_API_KEY=" + b.service.APIKey}
-}
-
-// endLease ends the lease of a process that reconciled, as its time would.
-func (p *place) endLease(t testing.TB) {
-	t.Helper()
-	if _, err := p.db.Exec("delete from labhealth_reconciled where name = 'lease'"); err != nil {
-		t.Fatal(err)
-	}
-}
-
 // entry is an entry in the timeline of an order.
 type entry struct {
 	ID     string
@@ -124,24 +107,22 @@ func (b *orderBook) truth(t testing.TB) map[uuid.UUID]bookedOrder {
 }
 
 // stored returns the orders of a database.
-func storedOrders(t testing.TB, stores ...*sqlstore.Store) map[uuid.UUID]bookedOrder {
+func storedOrders(t testing.TB, store *sqlstore.Store) map[uuid.UUID]bookedOrder {
 	t.Helper()
 	orders := map[uuid.UUID]bookedOrder{}
-	for _, store := range stores {
-		for stored, err := range store.Orders(t.Context(), sqlstore.OrderFilter{}) {
-			if err != nil {
-				t.Fatal(err)
-			}
-			booked := bookedOrder{Document: documentOf(t, stored.Order)}
-			timeline, err := store.Timeline(t.Context(), stored.Order.ID)
-			if err != nil {
-				t.Fatal(err)
-			}
-			for _, e := range timeline {
-				booked.Timeline = append(booked.Timeline, entry{e.ID, e.At.UTC().Format(time.RFC3339Nano), e.Status})
-			}
-			orders[stored.Order.ID] = booked
+	for stored, err := range store.Orders(t.Context(), sqlstore.OrderFilter{}) {
+		if err != nil {
+			t.Fatal(err)
 		}
+		booked := bookedOrder{Document: documentOf(t, stored.Order)}
+		timeline, err := store.Timeline(t.Context(), stored.Order.ID)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, e := range timeline {
+			booked.Timeline = append(booked.Timeline, entry{e.ID, e.At.UTC().Format(time.RFC3339Nano), e.Status})
+		}
+		orders[stored.Order.ID] = booked
 	}
 	return orders
 }
@@ -163,95 +144,10 @@ func documentOf(t testing.TB, order *labhealth.Order) string {
 	return string(text)
 }
 
-// check waits until the stores together have the orders of the service.
-func (b *orderBook) check(t testing.TB, stores ...*sqlstore.Store) {
+// check compares the orders of a store with those of the service.
+func (b *orderBook) check(t testing.TB, store *sqlstore.Store) {
 	t.Helper()
-	want := b.truth(t)
-	for ended := time.After(time.Minute); !cmp.Equal(want, storedOrders(t, stores...)); {
-		select {
-		case <-ended:
-			t.Fatalf("the orders (-want +got):\n%s", cmp.Diff(want, storedOrders(t, stores...)))
-		case <-time.After(20 * time.Millisecond):
-		}
-	}
-}
-
-// reactions receives what -react-url gets. It fails some of the requests, unless it is reliable.
-type reactions struct {
-	server   *httptest.Server
-	reliable bool
-
-	mu       sync.Mutex
-	notices  map[uuid.UUID]notice
-	attempts int
-	problems []string
-}
-
-func newReactions(t testing.TB) *reactions {
-	r := &reactions{notices: map[uuid.UUID]notice{}}
-	r.server = httptest.NewServer(http.HandlerFunc(r.receive))
-	t.Cleanup(r.server.Close)
-	return r
-}
-
-func (r *reactions) receive(w http.ResponseWriter, req *http.Request) {
-	var n notice
-	err := json.NewDecoder(req.Body).Decode(&n)
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.attempts++
-	if key := req.Header.Get("Idempotency-Key"); err != nil || key != n.ID.String() {
-		r.problems = append(r.problems, fmt.Sprintf("%v, key %q, ID %v", err, key, n.ID))
-	}
-	if was, ok := r.notices[n.ID]; ok && was != n {
-		r.problems = append(r.problems, fmt.Sprintf("ID %v: %+v and %+v", n.ID, was, n))
-	}
-	if !r.reliable && rand.IntN(100) == 0 { // now and then after it has been processed
-		w.WriteHeader(http.StatusServiceUnavailable)
-		if rand.IntN(2) == 0 {
-			return
-		}
-	}
-	r.notices[n.ID] = n
-}
-
-// transitions returns the timelines by which the program was called, each ID once.
-func (r *reactions) transitions() map[uuid.UUID][]string {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	found := map[uuid.UUID][]string{}
-	for _, n := range r.notices {
-		if n.Kind == sqlstore.ReactTransition {
-			found[n.OrderID] = append(found[n.OrderID], n.At.UTC().Format(time.RFC3339Nano)+" "+n.Status)
-		}
-	}
-	for _, list := range found {
-		slices.Sort(list)
-	}
-	return found
-}
-
-// check waits until every transition of the orders was reacted to, and compares them.
-func (r *reactions) check(t testing.TB, orders map[uuid.UUID]bookedOrder) {
-	t.Helper()
-	want := map[uuid.UUID][]string{}
-	for id, order := range orders {
-		for _, e := range order.Timeline {
-			want[id] = append(want[id], e.At+" "+string(e.Status))
-		}
-		slices.Sort(want[id])
-	}
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
-	for ctx.Err() == nil && !cmp.Equal(want, r.transitions()) {
-		sleep(ctx, 20*time.Millisecond)
-	}
-	if diff := cmp.Diff(want, r.transitions()); diff != "" {
-		t.Errorf("the reactions (-want +got):\n%s", diff)
-	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	for _, problem := range r.problems {
-		t.Error(problem)
+	if diff := cmp.Diff(b.truth(t), storedOrders(t, store)); diff != "" {
+		t.Errorf("the orders (-want +got):\n%s", diff)
 	}
 }

@@ -26,7 +26,7 @@ func configure(t testing.TB, dir, address, monitor string) (file string) {
 		t.Fatal(err)
 	}
 	config := string(text)
-	for was, is := range map[string]string{"127.0.0.1:4222": address, "127.0.0.1:8222": monitor, "/var/lib/nats-server": dir} {
+	for was, is := range map[string]string{"127.0.0.1:4222": address, "127.0.0.1:8222": monitor, "store_dir: nats-data": "store_dir: " + dir} {
 		if strings.Count(config, was) != 1 {
 			t.Fatalf("nats.conf does not have one %s", was)
 		}

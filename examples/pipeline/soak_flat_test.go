@@ -37,6 +37,8 @@ var growths = map[string]growth{
 	diskMB:      {1.5, 64},
 }
 
+func median(values []float64) float64 { return slices.Sorted(slices.Values(values))[len(values)/2] }
+
 // curve is a quantity of a process or a folder.
 type curve struct{ of, quantity string }
 
@@ -69,7 +71,7 @@ func (g *gauges) addMetrics(of string, metrics map[string]float64) {
 const judged = 100
 
 // check compares the last fifth of each quantity with the middle fifth: what comes before it is
-// the start of the processes, and the changes of their shape. Medians leave out the moments in
+// the start of the processes. Medians leave out the moments in
 // which something was killed.
 func (g *gauges) check(t *testing.T, length time.Duration) {
 	t.Helper()
@@ -126,54 +128,4 @@ func sizeOf(dir string) float64 {
 func openDescriptors() float64 {
 	entries, _ := os.ReadDir("/proc/self/fd")
 	return float64(len(entries))
-}
-
-// sample measures the processes that are never killed, the broker's folder and the tables whose
-// rows are deleted again.
-func (s *soak) sample(t *testing.T) {
-	s.steadyMu.Lock()
-	steady := maps.Clone(s.steady)
-	s.steadyMu.Unlock()
-	for name, p := range steady {
-		if metrics, err := p.readMetrics(); err == nil {
-			s.gauges.addMetrics(name, metrics)
-		}
-	}
-	if s.brokerDir != "" {
-		s.gauges.add("broker", diskMB, sizeOf(s.brokerDir))
-	}
-	s.gauges.add("test", descriptors, openDescriptors())
-	for i, db := range s.databases() {
-		var bytes float64
-		err := db.QueryRowContext(t.Context(), `SELECT pg_total_relation_size('labhealth_inbox') + pg_total_relation_size('labhealth_deliveries')
-			+ pg_total_relation_size('labhealth_dead_letters') + pg_total_relation_size('labhealth_reactions')`).Scan(&bytes)
-		if err == nil { // or the database was killed
-			s.gauges.add(fmt.Sprintf("inbox and reactions of database %d", i), diskMB, bytes/(1<<20))
-		}
-	}
-}
-
-// watchResources samples until the returned function is called.
-func (s *soak) watchResources(t *testing.T) (stop func()) {
-	ended := make(chan struct{})
-	var done sync.WaitGroup
-	done.Go(func() {
-		tick := time.NewTicker(max(s.length/240, 250*time.Millisecond))
-		defer tick.Stop()
-		for n := 1; ; n++ {
-			select {
-			case <-tick.C:
-				s.sample(t)
-				if n%10 == 0 {
-					s.gauges.log(t)
-				}
-			case <-ended:
-				return
-			}
-		}
-	})
-	return func() {
-		close(ended)
-		done.Wait()
-	}
 }

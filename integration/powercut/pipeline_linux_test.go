@@ -294,8 +294,34 @@ func (p *pipeline) stored(ctx context.Context, first int) (map[int]int, error) {
 		return nil, err
 	}
 	p.copies += copies
+	inInbox, err := p.inInbox(ctx)
+	if err != nil {
+		return nil, err
+	}
 	applied, err := p.applied(ctx, first)
-	return merged(inStream, applied), err
+	return merged(merged(inStream, inInbox), applied), err
+}
+
+// inInbox returns the deliveries that wait in the database: batches that took too long.
+func (p *pipeline) inInbox(ctx context.Context) (map[int]int, error) {
+	rows, err := p.db.QueryContext(ctx, "SELECT delivery_id FROM labhealth_inbox")
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	waiting := map[int]int{}
+	for rows.Next() {
+		var id string
+		if err := rows.Scan(&id); err != nil {
+			return nil, err
+		}
+		n, err := numberOf(id)
+		if err != nil {
+			return nil, err
+		}
+		waiting[n]++
+	}
+	return waiting, rows.Err()
 }
 
 func (p *pipeline) applied(ctx context.Context, first int) (map[int]int, error) {
@@ -325,12 +351,16 @@ func (p *pipeline) finish(ctx context.Context, first int) (map[int]int, error) {
 		if err != nil {
 			return false, err
 		}
-		consumer, err := stream.Consumer(ctx, "workers-000-255")
+		consumer, err := stream.Consumer(ctx, "workers")
+		if err != nil {
+			return false, err
+		}
+		inInbox, err := p.inInbox(ctx)
 		if err != nil {
 			return false, err
 		}
 		state, workers = stream.CachedInfo().State, consumer.CachedInfo()
-		return workers.NumPending == 0 && workers.NumAckPending == 0, nil
+		return workers.NumPending == 0 && workers.NumAckPending == 0 && len(inInbox) == 0, nil
 	})
 	if err != nil {
 		return nil, fmt.Errorf("%w: the stream: %+v, the consumer: %+v, the worker: %s", err, state, workers, p.worker.log.last())
