@@ -235,4 +235,4 @@ var harmlessTypes = strings.Fields(`
 	labhealthtest.Delivery labhealthtest.FaultPlan labhealthtest.OrderState labhealthtest.Request labhealthtest.Server
 	webhooks.Delivery webhooks.DeliveryResult webhooks.Handler webhooks.Latest webhooks.ParseError webhooks.ReadAllParams
 	webhooks.SampleKey webhooks.Series webhooks.SummaryKey
-	sqlstore.Error sqlstore.Reconciled sqlstore.Reconciler sqlstore.Step`)
+	sqlstore.Error sqlstore.Reconciled sqlstore.Step`)
