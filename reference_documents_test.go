@@ -119,7 +119,10 @@ func isKept(document, encoded any, onlyField bool) bool {
 	if reflect.DeepEqual(document, encoded) {
 		return true
 	}
-	fields, _ := document.(map[string]any)
+	fields, isObject := document.(map[string]any)
+	if onlyField && isObject && len(fields) == 0 {
+		return encoded == nil // the field is optional
+	}
 	for _, value := range fields {
 		if onlyField && reflect.DeepEqual(value, encoded) {
 			return true
