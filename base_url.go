@@ -157,6 +157,9 @@ func withBaseURL(option string, env Environment, base string) Option {
 func WithInsecureHTTP(host string) Option {
 	return func(c *config) error {
 		c.insecureHost = strings.Trim(host, "[]")
+		c.warnInsecure = func(address string) { // here, so that other programs do not link a handler of slog
+			cmp.Or(c.logger, slog.Default()).Warn("labhealth: the key and the data of patients are sent unencrypted", "host", address)
+		}
 		_, err := netip.ParseAddr(c.insecureHost)
 		if err != nil && (host == "" || strings.Contains(host, ":") || !hasValidHost(&url.URL{Host: host})) {
 			return errors.New("WithInsecureHTTP needs the name of a host or its IP address, without scheme and port")
@@ -184,7 +187,7 @@ func (c *config) checkScheme() error {
 	case c.isProxied(u):
 		return errors.New("WithInsecureHTTP: requests would pass through a proxy, which reads them: add the host to NO_PROXY, or pass WithHTTPClient a transport without a proxy")
 	}
-	cmp.Or(c.logger, slog.Default()).Warn("labhealth: the key and the data of patients are sent unencrypted", "host", u.Host)
+	c.warnInsecure(u.Host)
 	return nil
 }
 

@@ -21,9 +21,10 @@ type Option func(*config) error
 type config struct {
 	core         core
 	httpClient   *http.Client
-	chosenBy     []string                          // the options that set the base URL
-	environment  Environment                       // of the base URL; empty if it is not known
-	insecureHost string                            // see WithInsecureHTTP
+	chosenBy     []string    // the options that set the base URL
+	environment  Environment // of the base URL; empty if it is not known
+	insecureHost string      // see WithInsecureHTTP
+	warnInsecure func(address string)
 	logger       *slog.Logger                      // see WithLogger
 	source       func(keyHeader string) authorizer // see WithCredentials
 	operations   []string                          // those that WithPath accepts
