@@ -130,8 +130,8 @@ func WithEnvironment(env Environment, base string) Option {
 // WithBaseURL sets the URL that every path is appended to, without saying of which environment it
 // is. It is for the embedded service of package labhealthtest, a proxy, and the management API. The
 // paths contain their versions, such as /v3, which the base URL must not repeat. The URL must be
-// https, except for loopback hosts and that of [WithInsecureHTTP]. It may have a port between 1 and 65535 and a path without dot
-// segments, but no user info, query or fragment.
+// https, except for loopback hosts and that of [WithInsecureHTTP]. It may have a port between 1 and
+// 65535 and a path without dot segments, but no user info, query or fragment.
 func WithBaseURL(base string) Option { return withBaseURL("WithBaseURL", "", base) }
 
 // withBaseURL returns the option with the given name, for an environment that may be unknown.

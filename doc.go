@@ -146,8 +146,8 @@
 // no base URL, and there is no default: pass the URL with one of [WithProductionUS],
 // [WithProductionEU], [WithSandboxUS] and [WithSandboxEU], or with [WithEnvironment] if a
 // configuration file names the environment ([ParseEnvironment]). Base URLs must be https, except on
-// the loopback interface and for the host of [WithInsecureHTTP]. If a deployment has an operation at
-// another path, configure it with [WithPath].
+// the loopback interface and for the host of [WithInsecureHTTP]. If a deployment has an operation
+// at another path, configure it with [WithPath].
 //
 // # Credentials
 //

@@ -343,7 +343,8 @@ func (e *TransportError) Error() string {
 
 // Unwrap returns the causes: the error of the context if it ended, the last failure, and the
 // *[APIError] of the last response if an earlier attempt received one. The text of the failure is a
-// fixed phrase, but errors.As finds what is behind it, which may quote addresses and received bytes.
+// fixed phrase, but errors.As finds what is behind it, which may quote addresses and received
+// bytes.
 func (e *TransportError) Unwrap() []error { return *orZero(orZero(e).causes) }
 
 // Cause returns the last failure as it was: an error of net/http, or that of the program's own
@@ -352,7 +353,7 @@ func (e *TransportError) Unwrap() []error { return *orZero(orZero(e).causes) }
 // but do not log it.
 func (e *TransportError) Cause() error {
 	for _, err := range e.Unwrap() {
-		if apiErr := (*APIError)(nil); !errors.As(err, &apiErr) && err != context.Canceled && err != context.DeadlineExceeded {
+		if !slices.Contains([]error{context.Canceled, context.DeadlineExceeded}, err) && !errors.As(err, new(*APIError)) {
 			return transport.Cause(err)
 		}
 	}

@@ -193,20 +193,13 @@ func yieldPages[P any, C comparable](reader *pageReader[C], start C, id func(P) 
 		if err := checkPage(&h, p, cursor, ids); err != nil {
 			return err
 		}
-		isLast, isNew := p.last || p.err != nil, false
+		isLast := p.last || p.err != nil
 		if !isLast && reader.prefetches {
 			reader.request(p.next)
 		}
-		for i := range items.Len() {
-			if h.rereads > 0 && slices.Contains(h.recent, elementID(items.Index(i), id)) {
-				continue
-			}
-			isNew = true
-			item := reflect.New(items.Type().Elem()) // a copy, so that keeping it does not keep the page
-			item.Elem().Set(items.Index(i))
-			if !yield(item.Interface().(P), nil) {
-				return nil
-			}
+		isNew, goesOn := yieldItems(&h, items, id, yield)
+		if !goesOn {
+			return nil
 		}
 		if isLast {
 			return p.err
@@ -214,6 +207,23 @@ func yieldPages[P any, C comparable](reader *pageReader[C], start C, id func(P) 
 		cursor = p.next
 		h.add(cursor, ids, isNew)
 	}
+}
+
+// yieldItems yields the elements of a page that were not yielded before. It reports whether there
+// were any, and whether yield wants more.
+func yieldItems[P any, C comparable](h *history[C], items reflect.Value, id func(P) uuid.UUID, yield func(P, error) bool) (isNew, goesOn bool) {
+	for i := range items.Len() {
+		if h.rereads > 0 && slices.Contains(h.recent, elementID(items.Index(i), id)) {
+			continue
+		}
+		isNew = true
+		item := reflect.New(items.Type().Elem()) // a copy, so that keeping it does not keep the page
+		item.Elem().Set(items.Index(i))
+		if !yield(item.Interface().(P), nil) {
+			return true, false
+		}
+	}
+	return isNew, true
 }
 
 // checkPage returns an error if the page at cursor, whose elements have the given IDs, is not a

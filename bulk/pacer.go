@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
@@ -127,11 +128,8 @@ func (p *pacer) lastError() error {
 
 // isSetup reports whether a failure does not heal by waiting, if no request has succeeded.
 func isSetup(err error) bool {
-	switch labhealth.FailureOf(err) {
-	case labhealth.FailureUnknownHost, labhealth.FailureCertificate, labhealth.FailureScheme:
-		return true
-	}
-	return false
+	setup := []labhealth.Failure{labhealth.FailureUnknownHost, labhealth.FailureCertificate, labhealth.FailureScheme}
+	return slices.Contains(setup, labhealth.FailureOf(err))
 }
 
 // failed records a failed request that was sent at start. All workers pause if the service asks for

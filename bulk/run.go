@@ -78,12 +78,13 @@ type run struct {
 // for the guarantees.
 //
 // When ctx ends, Run finishes the imports in progress, which takes up to [Options.Timeout], and
-// returns the error of ctx, joined with that of the last request if it failed. It also returns an error if the source or the journal cannot be read or
-// written, if a response is not about a record, at [Options.RejectionLimit], if the service fails
-// for longer than [Options.Outage], at once if the first requests fail because of an unknown host, a
-// certificate or a wrong scheme, or if records remain whose outcome is unknown because the list
-// of orders could not be read in full. The report is complete in all these cases; it is nil only if
-// the run could not start. Records that are rejected or invalid are not an error.
+// returns the error of ctx, joined with that of the last request if it failed. It also returns an
+// error if the source or the journal cannot be read or written, if a response is not about a
+// record, at [Options.RejectionLimit], if the service fails for longer than [Options.Outage], at
+// once if the first requests fail because of an unknown host, a certificate or a wrong scheme, or
+// if records remain whose outcome is unknown because the list of orders could not be read in full.
+// The report is complete in all these cases; it is nil only if the run could not start. Records
+// that are rejected or invalid are not an error.
 //
 // Experimental: the endpoint, POST /v3/order/import, is in closed beta.
 func Run(ctx context.Context, client *labhealth.Client, source Source, journal Journal, opts Options) (*Report, error) {

@@ -122,16 +122,22 @@ func (l *userLookup) find(body labhealth.CreateUserBody) (uuid.UUID, error) {
 	case l.dryRun && isAbsent:
 		return placeholderUser(body.ClientUserID), nil
 	}
+	return l.ask(body)
+}
+
+// ask finds or creates a user by requests.
+func (l *userLookup) ask(body labhealth.CreateUserBody) (uuid.UUID, error) {
 	for attempt := 1; ; attempt++ {
 		user, err := l.request(body)
+		isWord := isRejection(err) // of the service itself
 		switch {
 		case err == nil:
 			return user.UserID, nil
-		case l.dryRun && errors.Is(err, labhealth.ErrNotFound) && isRejection(err):
+		case l.dryRun && isWord && errors.Is(err, labhealth.ErrNotFound):
 			return placeholderUser(body.ClientUserID), nil
 		case l.ctx.Err() != nil:
 			return uuid.Nil, context.Cause(l.ctx)
-		case errors.Is(err, labhealth.ErrValidation) && isRejection(err):
+		case isWord && errors.Is(err, labhealth.ErrValidation):
 			return uuid.Nil, &RecordError{Problems: []Problem{{Path: "body.user_id", Reason: "cannot be found: the service finds the client user ID invalid"}}}
 		case attempt == 3 || labhealth.OutcomeOf(err) == labhealth.OutcomeRejected:
 			return uuid.Nil, fmt.Errorf("bulk: a user could not be found or created: %w", err)

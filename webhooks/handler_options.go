@@ -123,9 +123,10 @@ func WithObserver(f func(context.Context, DeliveryResult)) HandlerOption {
 	}
 }
 
-// WithLogger logs each delivery to l, instead of warnings to [slog.Default]: at debug level if the response is 2xx, at error level for
-// [ReasonPermanent], and at warning level otherwise and for dead letters. The record holds only the
-// fields of [DeliveryResult], with the type as [Event.LogValue] shows it.
+// WithLogger logs each delivery to l, instead of warnings to [slog.Default]: at debug level if the
+// response is 2xx, at error level for [ReasonPermanent], and at warning level otherwise and for
+// dead letters. The record holds only the fields of [DeliveryResult], with the type as
+// [Event.LogValue] shows it.
 func WithLogger(l *slog.Logger) HandlerOption {
 	if l == nil {
 		return func(*Handler) error { return errors.New("WithLogger needs a logger") }

@@ -273,32 +273,38 @@ func (p *parser) payload() Payload {
 		return &p.memory.samples
 	}
 	typ := p.payloadType
-	if typ == nil || typ.new == nil {
-		if p.Type == "" && p.isOrder() {
-			return p.bareOrder()
-		}
-		return p.unknown(nil)
-	}
-	data := p.data.Of(p.Data)
 	switch {
-	case typ.isArray && (len(data) == 0 || data[0] != '['):
+	case typ != nil && typ.new != nil:
+		return p.known(typ)
+	case p.Type == "" && p.isOrder():
+		return p.bareOrder()
+	}
+	return p.unknown(nil)
+}
+
+// known returns the data of an event of a known type.
+func (p *parser) known(typ *payloadType) Payload {
+	data := p.data.Of(p.Data)
+	switch isList, isObject := startsWith(data, '['), startsWith(data, '{'); {
+	case typ.isArray && !isList:
 		return p.unknown(errNoArray)
-	case !typ.isArray && (len(data) == 0 || data[0] != '{'):
-		if p.holdsNothing() {
-			return p.nothing()
-		}
+	case !typ.isArray && !isObject && p.holdsNothing():
+		return p.nothing()
+	case !typ.isArray && !isObject:
 		return p.unknown(errNoObject)
 	}
 	if typ.samples {
 		if p.Pos = int(p.data.Lo); p.batch == batchUntried && p.scanBatch() {
 			return &p.memory.samples
 		}
-		if list := jsonread.Lookup(data, "data"); list != nil && list[0] == '[' || p.holdsNothing() {
+		if startsWith(jsonread.Lookup(data, "data"), '[') || p.holdsNothing() {
 			return p.decodeSamples()
 		}
 	}
 	return p.decode(typ.new())
 }
+
+func startsWith(value []byte, c byte) bool { return len(value) > 0 && value[0] == c }
 
 // isOrder reports whether the event is an order itself, without an envelope: the public pages show
 // some events so. Only orders have all three IDs.

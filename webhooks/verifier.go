@@ -226,7 +226,7 @@ func (sets *signatureSets) find(now time.Time, isSigned func(signatureSet) bool)
 			return s.ids[0], nil
 		case isComplete && isCurrent:
 			err = ErrSignature
-		case isComplete && err == ErrHeaders:
+		case isComplete && errors.Is(err, ErrHeaders):
 			err = ErrTimestamp
 		}
 	}

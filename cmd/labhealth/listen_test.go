@@ -238,8 +238,8 @@ func TestPrintsWhatFails(t *testing.T) {
 	}
 }
 
-// Websites do not deliver: the secret of the sandbox is public, and a name of theirs can lead to this
-// machine. A secret that is none of the sandbox may be used through a tunnel, under any host.
+// Websites do not deliver: the secret of the sandbox is public, and a name of theirs can lead to
+// this machine. A secret that is none of the sandbox may be used through a tunnel, under any host.
 func TestListenForeignWebsite(t *testing.T) {
 	setEnvironment(t, nil)
 	b := startBox(t, "--users", "0", "--orders", "0", "--no-console")

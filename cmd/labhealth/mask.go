@@ -55,8 +55,8 @@ func set(names ...string) map[string]bool {
 
 // mask returns a JSON value without whitespace, whose values are replaced by "***" unless they are
 // known to be neither patient data nor secret. Unknown fields are hidden: a service may put patient
-// data into fields that this program does not have. The names of these fields are replaced too: they
-// may be those of people. Objects, lists, null and the order of the fields remain.
+// data into fields that this program does not have. The names of these fields are replaced too:
+// they may be those of people. Objects, lists, null and the order of the fields remain.
 func mask(document []byte, showPatient bool) ([]byte, error) {
 	if len(document) == 0 {
 		return nil, errors.New("it is empty")
@@ -154,8 +154,8 @@ func (m *masker) object(shown, measured bool) error {
 	return err
 }
 
-// name returns the name that is printed of a field. Those that are hidden have a number, so that the
-// names of an object differ.
+// name returns the name that is printed of a field. Those that are hidden have a number, so that
+// the names of an object differ.
 func (m *masker) name(name string, unknown *int) string {
 	if m.showPatient || console.IsKnownField(name) || shownFields[name] || secretFields[name] || opaqueFields[name] || hiddenFields[name] {
 		return name

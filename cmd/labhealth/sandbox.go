@@ -204,8 +204,8 @@ func directClient(server *labhealthtest.Server) (*labhealth.Client, error) {
 		labhealth.WithHTTPClient(&http.Client{Transport: server.Direct()}))
 }
 
-// serveLocally serves the same at the loopback interface, if the address is one that only others can
-// use: clients use plain http for no other.
+// serveLocally serves the same at the loopback interface, if the address is one that only others
+// can use: clients use plain http for no other.
 func (b *sandbox) serveLocally(ctx context.Context) error {
 	if isLoopback(b.baseURL) {
 		return nil

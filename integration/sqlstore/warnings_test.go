@@ -95,7 +95,8 @@ func TestWarnsOfMissingTables(t *testing.T) {
 	})
 }
 
-// Deliveries and reactions that fail are told, with the stack of a panic, and without their content.
+// Deliveries and reactions that fail are told, with the stack of a panic, and without their
+// content.
 func TestWarnsOfFunctions(t *testing.T) {
 	onBoth(t, func(t *testing.T, d database) {
 		store := reactive(t, d, sqlstore.ReactSamples)

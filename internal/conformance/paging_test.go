@@ -622,7 +622,8 @@ func TestElementsWithoutIDs(t *testing.T) {
 	}
 }
 
-// A list that becomes shorter while it is read moves elements to earlier pages: they are read there.
+// A list that becomes shorter while it is read moves elements to earlier pages: they are read
+// there.
 func TestShrinkingLists(t *testing.T) {
 	for _, opts := range withAndWithoutPrefetch {
 		for _, limit := range []int{1, 3, 7, 10, 20, 100} {

@@ -12,8 +12,9 @@ func Valid(data []byte) error {
 	return s.run(s.skip)
 }
 
-// TrimStart returns a received body from the start of its value on: without a UTF-8 byte order mark,
-// which RFC 8259 allows readers to ignore, and without space. Valid and Unmarshal accept no mark.
+// TrimStart returns a received body from the start of its value on: without a UTF-8 byte order
+// mark, which RFC 8259 allows readers to ignore, and without space. Valid and Unmarshal accept no
+// mark.
 func TrimStart(body []byte) []byte {
 	return bytes.TrimLeft(bytes.TrimPrefix(body, []byte("\uFEFF")), " \t\r\n")
 }

@@ -43,8 +43,8 @@ func newBuffer(size int64) *buffer {
 	return &buffer{data: make([]byte, size)}
 }
 
-// release makes b available to other calls. b may be nil. All of it is erased: a Read may use all of
-// its buffer, and that of a custom http.RoundTripper may report that it read more than it wrote.
+// release makes b available to other calls. b may be nil. All of it is erased: a Read may use all
+// of its buffer, and that of a custom http.RoundTripper may report that it read more than it wrote.
 func (b *buffer) release() {
 	if b == nil {
 		return

@@ -89,11 +89,11 @@ const (
 // maxAhead is the number of reactions that are taken before their calls can start.
 const maxAhead = 100
 
-// Run calls React until ctx is done, and returns the error of ctx, or one that waiting does not heal:
-// an invalid field, or tables that are missing for five seconds or of a newer version. It then gives
-// the calls in flight Grace to end, and cancels their contexts after that. It does not wait for
-// those that ignore it. After other failures of the database it waits, longer each time, up to 10 s.
-// What fails is written to [Store.Logger]: also the returned error.
+// Run calls React until ctx is done, and returns the error of ctx, or one that waiting does not
+// heal: an invalid field, or tables that are missing for five seconds or of a newer version. It
+// then gives the calls in flight Grace to end, and cancels their contexts after that. It does not
+// wait for those that ignore it. After other failures of the database it waits, longer each time,
+// up to 10 s. What fails is written to [Store.Logger]: also the returned error.
 func (r *Reactor) Run(ctx context.Context) error {
 	err := r.run(ctx)
 	if r != nil {
@@ -314,10 +314,9 @@ func (r *reacting) end(c *reactionCall, err, deadline error) {
 // warnOfCall writes a warning about a call that failed.
 func (r *reacting) warnOfCall(c *reactionCall, err error) {
 	attrs := []slog.Attr{slog.String("kind", string(c.reaction.Kind)), slog.String("reason", c.reason), warn.Cause(err)}
-	switch c.result {
-	case ReactionFailed:
+	if c.result == ReactionFailed {
 		r.Store.warn("sqlstore: a reaction was given up: see Store.FailedReactions", attrs...)
-	case ReactionDelayed:
+	} else if c.result == ReactionDelayed {
 		r.Store.warn("sqlstore: Reactor.React fails: reactions are called again, and given up after Attempts failures", attrs...)
 	}
 }

@@ -159,10 +159,10 @@ func appendMissing(ids []uuid.UUID, more ...uuid.UUID) []uuid.UUID {
 	return append(ids, more[:min(len(more), maxMissingIDs-len(ids))]...)
 }
 
-// Run reconciles until ctx is done, and returns the error of ctx, or one that waiting does not heal:
-// an invalid field, tables that are missing for five seconds or of a newer version, or a key that
-// the service has rejected for a minute. What fails is written to [Store.Logger]: also the returned
-// error.
+// Run reconciles until ctx is done, and returns the error of ctx, or one that waiting does not
+// heal: an invalid field, tables that are missing for five seconds or of a newer version, or a key
+// that the service has rejected for a minute. What fails is written to [Store.Logger]: also the
+// returned error.
 func (r *Reconciler) Run(ctx context.Context) error {
 	err := r.run(ctx)
 	if r != nil {
@@ -201,8 +201,8 @@ func (r *Reconciler) run(ctx context.Context) error {
 
 const leaseIsHeld = "sqlstore: another Reconciler of this database works, or was killed: this one goes on when its lease has ended"
 
-// runLeased runs all passes until ctx is done or the lease is lost. It returns an error that waiting
-// does not heal.
+// runLeased runs all passes until ctx is done or the lease is lost. It returns an error that
+// waiting does not heal.
 func (r *Reconciler) runLeased(ctx context.Context, l *lease) error {
 	r.Store.warnings.Resolved(r.Store.Logger, leaseIsHeld)
 	ctx, cancel := context.WithCancelCause(ctx)
@@ -214,7 +214,7 @@ func (r *Reconciler) runLeased(ctx context.Context, l *lease) error {
 	all.Go(func() { loop(ctx, r.foreground(), cancel) })
 	all.Go(func() { loop(ctx, r.background(rate), cancel) })
 	l.hold(ctx)
-	if cause := context.Cause(ctx); cause != ctx.Err() {
+	if cause := context.Cause(ctx); !errors.Is(cause, context.Canceled) {
 		return cause
 	}
 	return nil

@@ -146,7 +146,7 @@ func onConn(ctx context.Context, db *sql.DB, f func(*sql.Conn) (begun bool, err 
 		if isReadOnly(err, begun) {
 			_ = conn.Raw(func(any) error { return driver.ErrBadConn })
 		}
-		conn.Close()
+		_ = conn.Close() // it is in the pool again, or discarded
 		if begun || idle < 0 || !errors.Is(err, driver.ErrBadConn) {
 			return err
 		}

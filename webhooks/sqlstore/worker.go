@@ -137,10 +137,10 @@ func (s *Step) addChanges(c webhooks.Changes) {
 	s.Changes.Keyless += c.Keyless
 }
 
-// Run runs steps until ctx is done, and returns the error of ctx, or one that waiting does not heal:
-// an invalid field, or tables that are missing for five seconds or of a newer version. When the
-// inbox is empty it waits for deliveries. After other failures it waits, longer each time, up to 10
-// s. Once an hour it calls [Store.Maintain], or a minute after that has failed.
+// Run runs steps until ctx is done, and returns the error of ctx, or one that waiting does not
+// heal: an invalid field, or tables that are missing for five seconds or of a newer version. When
+// the inbox is empty it waits for deliveries. After other failures it waits, longer each time, up
+// to 10 s. Once an hour it calls [Store.Maintain], or a minute after that has failed.
 //
 // What fails is written to [Store.Logger]: also the returned error, deliveries that become dead
 // letters, and deliveries that wait for longer than five minutes.
