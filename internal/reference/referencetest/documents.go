@@ -120,12 +120,15 @@ func isKept(document, encoded any, onlyField bool) bool {
 		return true
 	}
 	fields, _ := document.(map[string]any)
+	hasList := false
 	for _, value := range fields {
 		if onlyField && reflect.DeepEqual(value, encoded) {
 			return true
 		}
+		_, isList := value.([]any)
+		hasList = hasList || isList
 	}
-	return false
+	return onlyField && encoded == nil && !hasList // the list is optional
 }
 
 // isExceptedPath reports whether a field on the path has an exception in some component.
