@@ -7,6 +7,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/labhealth/labhealth-go"
+	"github.com/labhealth/labhealth-go/internal/jsonread"
 )
 
 const (
@@ -37,7 +38,13 @@ type labAccountList struct {
 	labhealth.RawObject `json:"-"`
 }
 
-func (l *labAccountList) verify() error { return requireList(l.Data) }
+// verify accepts an empty object too: the public API reference makes the list optional.
+func (l *labAccountList) verify() error {
+	for range jsonread.Fields(l.RawJSON()) {
+		return requireList(l.Data)
+	}
+	return nil
+}
 
 // updateLabAccountBody is the request of [LabAccountsService.UpdateTeamIDAllowlist].
 type updateLabAccountBody struct {

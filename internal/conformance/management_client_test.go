@@ -653,6 +653,20 @@ func TestManagementDo(t *testing.T) {
 	client.CloseIdleConnections()
 }
 
+// The public API reference makes the list of lab accounts optional.
+func TestManagementNoLabAccounts(t *testing.T) {
+	for body, want := range map[string]string{
+		`{}`: "", " { } ": "", `{"data":[]}`: "",
+		`{"error":"e"}`: "it has no list", `{"data":"x"}`: "it has no list", `[]`: "it is not a JSON object",
+	} {
+		client, _ := managing(t, []reply{{status: 200, body: body}})
+		got, err := client.LabAccounts.List(t.Context(), labhealth.TeamEnvironmentSandbox, labhealth.RegionUS, management.ListLabAccountsParams{})
+		if len(got) > 0 || (err == nil) != (want == "") || want != "" && !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, %v", body, got, err)
+		}
+	}
+}
+
 // Do verifies the types of both packages as their methods do.
 func TestManagementDoVerifies(t *testing.T) {
 	const id = `"6f1c9b1e-3d7a-4a55-9c0e-5b8f2d4e7a11"`
