@@ -16,8 +16,8 @@ const (
 	maxPDF   = 64 << 20
 	pdfMagic = "%PDF-"
 	pdfEnd   = "%%EOF"
-	// maxPDFTail is how many bytes of the end readers of PDF search for pdfEnd. Some files are filled
-	// up with more bytes, but those are all space or zero.
+	// maxPDFTail is how many bytes of the end readers of PDF search for pdfEnd. Some files are
+	// filled up with more bytes, but those are all space or zero.
 	maxPDFTail = 1024
 )
 

@@ -315,7 +315,7 @@ func (e *APIError) statusReason() string {
 // and a wrong path have other messages. No document has the message: any message about results is
 // taken for it, which is an inference.
 func (e *APIError) lacksResults(message string) bool {
-	if e.StatusCode != http.StatusNotFound || !strings.Contains(e.Op, "/result") || len(message) > maxPhrase || !e.FromService() {
+	if e.StatusCode != http.StatusNotFound || !strings.Contains(e.Op, "/result") || len(message) > maxPhrase || e.isHTML() {
 		return false
 	}
 	reason := knownReason(message)

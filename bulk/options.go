@@ -49,11 +49,11 @@ type Options struct {
 	// RejectionLimit stops a run after this number of rejections without an order in between, 10 if
 	// 0, that
 	//
-	//   - are the first ones, and have one status and no field errors, as with a wrong base URL or a
-	//     team that may not import. If the source has fewer records, the run also stops if the status
-	//     is 404, unless Target is set and the journal has orders of an earlier run: the remaining
-	//     records of an import may all be invalid. An order, another status or field errors show that
-	//     the service processes the records, and end this part of the limit;
+	//   - are the first ones, and have one status and no field errors, as with a wrong base URL or
+	//     a team that may not import. If the source has fewer records, the run also stops if the
+	//     status is 404, unless Target is set and the journal has orders of an earlier run: the
+	//     remaining records of an import may all be invalid. An order, another status or field
+	//     errors show that the service processes the records, and end this part of the limit;
 	//   - all name one field with one type of error, as with a value that every record has.
 	//
 	// None of these records is recorded as rejected, and the corrected run sends them.
@@ -109,8 +109,9 @@ type Options struct {
 	// Progress is called twice a second. It may be nil.
 	Progress func(Progress)
 
-	// Logger is where Run writes a warning when requests fail: at once, and then ever less often. It
-	// holds no patient data. nil means [slog.Default]; slog.New(slog.DiscardHandler) writes nothing.
+	// Logger is where Run writes a warning when requests fail: at once, and then ever less often.
+	// It holds no patient data. nil means [slog.Default]; slog.New(slog.DiscardHandler) writes
+	// nothing.
 	Logger *slog.Logger
 
 	// Now returns the time stored in journal entries, which affects nothing else. It is [time.Now]

@@ -240,7 +240,7 @@ func TestUserFailures(t *testing.T) {
 		"a quota":                    {labhealthtest.FaultResponse(400, quota), false, 1, "line 2: bulk: a user could not be found or created: labhealth: POST /v2/user: 400 Bad Request", 0, -1},
 		"a key":                      {labhealthtest.FaultResponse(401, `{}`), false, 1, "line 2: bulk: a user could not be found or created: labhealth: POST /v2/user: 401 Unauthorized", 0, -1},
 		"a proxy":                    {labhealthtest.FaultResponse(422, "<html>Blocked</html>"), false, 1, "line 2: bulk: a user could not be found or created: labhealth: POST /v2/user: 422 Unprocessable Entity", 0, -1},
-		"an invalid ID":              {labhealthtest.FaultResponse(422, `{"detail":[]}`), false, 1, "", 1, 1},
+		"an invalid ID":              {labhealthtest.FaultResponse(422, `{"detail":[{"loc":["body","client_user_id"],"msg":"m","type":"value_error"}]}`), false, 1, "", 1, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -14,8 +14,8 @@ type user struct {
 	ClientUserID     string             `json:"client_user_id"`
 	CreatedOn        timestamp          `json:"created_on"`
 	ConnectedSources []*connectedSource `json:"connected_sources"`
-	// Omitted if unset: in the interface specification the fallbacks cannot be null, and it does not
-	// have the dates of ingestion.
+	// Omitted if unset: in the interface specification the fallbacks cannot be null, and it does
+	// not have the dates of ingestion.
 	FallbackBirthDate *fallbackDate `json:"fallback_birth_date,omitempty"`
 	FallbackTimeZone  *fallbackZone `json:"fallback_time_zone,omitempty"`
 	IngestionStart    *string       `json:"ingestion_start,omitempty"`

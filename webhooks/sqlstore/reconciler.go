@@ -74,11 +74,11 @@ type Reconciler struct {
 	// OrdersOnly leaves out the users: no wearable data is read, and missing users are not found.
 	OrdersOnly bool
 	// Observe, if not nil, observes the steps of passes. A step is a page of orders, one user, or
-	// up to 100 orders that are due. The error is why a step failed, such as an unavailable service:
-	// nothing was given up or postponed, and the step is repeated after a wait that doubles from 1 s
-	// up to 5 min. An order, user or page that fails alone is counted in Failed and is no error.
-	// Steps of results and due that had nothing to do are not observed. Steps of different passes
-	// run at the same time.
+	// up to 100 orders that are due. The error is why a step failed, such as an unavailable
+	// service: nothing was given up or postponed, and the step is repeated after a wait that
+	// doubles from 1 s up to 5 min. An order, user or page that fails alone is counted in Failed
+	// and is no error. Steps of results and due that had nothing to do are not observed. Steps of
+	// different passes run at the same time.
 	Observe func(ctx context.Context, found Reconciled, err error)
 
 	Interval    time.Duration // from one pass over changed orders to the next; 0 means 5 min
@@ -110,8 +110,8 @@ type Reconciled struct {
 	// MissingOrderIDs and MissingUserIDs are their IDs, at most 100 of each.
 	MissingOrderIDs, MissingUserIDs []uuid.UUID
 	// Failed counts orders, users and pages of lists that could not be read or applied completely,
-	// although the service responds to other requests. The others are not delayed. What could not be
-	// read is tried again within minutes, each time counted.
+	// although the service responds to other requests. The others are not delayed. What could not
+	// be read is tried again within minutes, each time counted.
 	Failed int
 	// Unfiltered reports that the service returned orders that a filter excludes. A pass over
 	// changed orders then reads all orders, and takes place as often as the walks.
