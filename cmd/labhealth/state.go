@@ -154,7 +154,7 @@ func isRunning(pid int) bool {
 	if err != nil || pid <= 0 {
 		return false
 	}
-	defer process.Release()
+	defer func() { _ = process.Release() }() // of a handle
 	return runtime.GOOS == "windows" || process.Signal(syscall.Signal(0)) == nil
 }
 

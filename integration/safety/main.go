@@ -217,7 +217,7 @@ func plainClient(key string) func(context.Context, string, bool) string {
 	return func(ctx context.Context, url string, warm bool) string {
 		client := &http.Client{Transport: &http.Transport{}, Timeout: timeout}
 		defer client.CloseIdleConnections()
-		warmUp(client, url, warm)
+		warmUp(ctx, client, url, warm)
 		r, err := http.NewRequestWithContext(ctx, http.MethodPost, url+path, strings.NewReader(body))
 		if err != nil {
 			return err.Error()
@@ -232,9 +232,9 @@ func plainClient(key string) func(context.Context, string, bool) string {
 }
 
 // warmUp makes a request before the import, so that it has a connection to use.
-func warmUp(client *http.Client, url string, warm bool) {
-	if warm {
-		drain(client.Get(url))
+func warmUp(ctx context.Context, client *http.Client, url string, warm bool) {
+	if r, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil); warm && err == nil {
+		drain(client.Do(r))
 	}
 }
 
@@ -250,7 +250,7 @@ func retryableClient(ctx context.Context, url string, warm bool) string {
 	client := retryablehttp.NewClient()
 	client.Logger, client.RetryWaitMin, client.RetryWaitMax, client.HTTPClient.Timeout = nil, wait, wait, timeout
 	defer client.HTTPClient.CloseIdleConnections()
-	warmUp(client.HTTPClient, url, warm)
+	warmUp(ctx, client.HTTPClient, url, warm)
 	r, err := retryablehttp.NewRequestWithContext(ctx, http.MethodPost, url+path, []byte(body))
 	if err != nil {
 		return err.Error()
@@ -263,7 +263,7 @@ func retryableClient(ctx context.Context, url string, warm bool) string {
 func restyClient(ctx context.Context, url string, warm bool) string {
 	client := resty.New().SetTimeout(timeout).SetRetryCount(3).SetRetryWaitTime(wait).SetRetryMaxWaitTime(wait).SetLogger(silent{})
 	defer client.Client().CloseIdleConnections()
-	warmUp(client.Client(), url, warm)
+	warmUp(ctx, client.Client(), url, warm)
 	_, _ = client.R().SetContext(ctx).SetHeader("X-Service-Api-Key", apiKey).SetBody([]byte(body)).Post(url + path) // the service counts
 	return ""
 }
@@ -271,7 +271,7 @@ func restyClient(ctx context.Context, url string, warm bool) string {
 func restyV2Client(ctx context.Context, url string, warm bool) string {
 	client := restyv2.New().SetTimeout(timeout).SetRetryCount(3).SetRetryWaitTime(wait).SetRetryMaxWaitTime(wait).SetLogger(silent{})
 	defer client.GetClient().CloseIdleConnections()
-	warmUp(client.GetClient(), url, warm)
+	warmUp(ctx, client.GetClient(), url, warm)
 	_, _ = client.R().SetContext(ctx).SetHeader("X-Service-Api-Key", apiKey).SetBody([]byte(body)).Post(url + path) // the service counts
 	return ""
 }
@@ -279,7 +279,7 @@ func restyV2Client(ctx context.Context, url string, warm bool) string {
 func reqClient(ctx context.Context, url string, warm bool) string {
 	client := req.C().SetTimeout(timeout).SetLogger(nil).SetCommonRetryCount(3).SetCommonRetryFixedInterval(wait)
 	defer client.GetClient().CloseIdleConnections()
-	warmUp(client.GetClient(), url, warm)
+	warmUp(ctx, client.GetClient(), url, warm)
 	_, _ = client.R().SetContext(ctx).SetHeader("X-Service-Api-Key", apiKey).SetBodyBytes([]byte(body)).Post(url + path) // the service counts
 	return ""
 }

@@ -30,7 +30,7 @@ type faulty struct {
 	*truth
 	d     database
 	store *sqlstore.Store
-	// respond returns a response in place of the service's, or nil. It is called with every request.
+	// respond returns a response in place of the service's, or nil. Every request calls it.
 	respond func(r *http.Request) *http.Response
 	found   map[string]sqlstore.Reconciled // by pass
 	errs    map[string]int                 // steps that failed, by pass
