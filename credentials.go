@@ -3,6 +3,7 @@ package labhealth
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"net/http"
 	"strings"
 	"sync"
@@ -10,6 +11,7 @@ import (
 	"time"
 
 	"github.com/labhealth/labhealth-go/internal/transport"
+	"github.com/labhealth/labhealth-go/internal/warn"
 )
 
 // Credentials authenticates requests, with a key or with a token: see [WithCredentials].
@@ -43,7 +45,9 @@ type Credentials struct {
 // the same error. The same applies if it returns credentials that expire in less than a second, and
 // if the service rejects credentials that never worked for the third time in a row, which are then
 // kept. If source ignores its context, it is asked again while earlier calls of it still run, of
-// which there may be ten. source must not use the client itself.
+// which there may be ten. A failure is a warning in the log, that of [WithLogger] or else
+// [slog.Default], at once and then ever less often: while credentials are renewed ahead of time, no
+// call fails. It does not quote the error. source must not use the client itself.
 func WithCredentials(source func(context.Context) (Credentials, error)) Option {
 	return func(c *config) error {
 		if source == nil {
@@ -51,7 +55,7 @@ func WithCredentials(source func(context.Context) (Credentials, error)) Option {
 		}
 		// A function, so that a program without this option does not link the cache.
 		c.source = func(keyHeader string) authorizer {
-			return (&credentialCache{source: source, keyHeader: keyHeader}).authorize
+			return (&credentialCache{source: source, keyHeader: keyHeader, logger: c.logger}).authorize
 		}
 		return nil
 	}
@@ -141,6 +145,8 @@ type renewal struct {
 type credentialCache struct {
 	source    func(context.Context) (Credentials, error)
 	keyHeader string
+	logger    *slog.Logger
+	warnings  warn.Log
 
 	mu         sync.Mutex
 	current    *credential // nil if there is none
@@ -179,6 +185,8 @@ func errHangs(r *renewal) error {
 
 // lookUp returns a valid credential, a renewal to wait for, or the error of the latest renewal.
 func (c *credentialCache) lookUp(now time.Time) (*credential, *renewal, error) {
+	var hangs error
+	defer func() { c.warn(hangs) }() // without the lock
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	isValid := c.current != nil && !isDue(c.current.until, now)
@@ -187,7 +195,8 @@ func (c *credentialCache) lookUp(now time.Time) (*credential, *renewal, error) {
 	}
 	if r := c.renewal; r != nil && r.ctx.Err() != nil {
 		c.abandoned++
-		c.failed(errHangs(r), r.start.Add(sourceTimeout))
+		hangs = errHangs(r)
+		c.failed(hangs, r.start.Add(sourceTimeout))
 	}
 	if c.renewal == nil && !now.Before(c.retryAt) && c.abandoned < maxAbandoned {
 		c.renew()
@@ -281,6 +290,20 @@ func (c *credentialCache) finish(r *renewal) {
 	}
 	c.mu.Unlock()
 	close(r.done)
+	if isCurrent && r.err == nil {
+		c.warnings.Resolved(c.logger, sourceFails)
+	} else if isCurrent {
+		c.warn(r.err)
+	}
+}
+
+const sourceFails = "labhealth: the source of credentials fails: log its errors in the function of WithCredentials"
+
+// warn writes a warning about an error of a renewal, whose text quotes nothing.
+func (c *credentialCache) warn(err error) {
+	if err != nil {
+		c.warnings.Warn(c.logger, sourceFails, slog.String("error", err.Error()))
+	}
 }
 
 // failed ends the current renewal with an error. The caller holds the lock.

@@ -1,10 +1,12 @@
 package conformance
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"runtime"
@@ -730,4 +732,38 @@ func TestRotationUnderLoad(t *testing.T) {
 	}
 	wg.Wait()
 	t.Log(reads.Load(), "reads,", rejected.Load(), "writes rejected")
+}
+
+// A source that fails while its credentials are still valid fails no call. The log says it.
+func TestSourceFailsAhead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var log bytes.Buffer
+		asked := 0
+		source := func(context.Context) (labhealth.Credentials, error) {
+			if asked++; asked > 1 && asked < 50 {
+				return labhealth.Credentials{}, errors.New("Ada Example " + testKey)
+			}
+			return labhealth.Credentials{Key: testKey, Expires: time.Now().Add(10 * time.Minute)}, nil
+		}
+		s := &script{}
+		for range 600 {
+			s.replies = append(s.replies, reply{status: 200, body: `{"orders":[]}`})
+		}
+		client, err := labhealth.NewClient("", labhealth.WithBaseURL(testURL), labhealth.WithCredentials(source), labhealth.WithHTTPClient(&http.Client{Transport: s}),
+			labhealth.WithLogger(slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelWarn}))))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range 590 {
+			if _, err := client.Orders.List(t.Context(), labhealth.ListOrdersParams{}); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(time.Second)
+		}
+		synctest.Wait()
+		const want = `level=WARN msg="labhealth: the source of credentials fails: log its errors in the function of WithCredentials" error="the source of credentials failed"`
+		if text := log.String(); strings.Count(text, "\n") != 1 || !strings.Contains(text, want) || strings.Contains(text, "Ada") || strings.Contains(text, testKey) {
+			t.Errorf("asked %d times, log:\n%s", asked, text)
+		}
+	})
 }
