@@ -565,3 +565,39 @@ func TestReconcileEndlessLists(t *testing.T) {
 		}
 	})
 }
+
+// Orders that change while no delivery arrives for an hour are a warning. Deliveries end it.
+func TestReconcileNoDeliveries(t *testing.T) {
+	inFakeTime(t, func(t *testing.T, s *faulty) {
+		w := logTo(t, s.store)
+		user := s.AddUsers(1)[0]
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		go func() {
+			for time.Sleep(7 * time.Minute); ctx.Err() == nil; time.Sleep(7 * time.Minute) {
+				s.completeOrders(t, user, 1)
+			}
+		}()
+		s.run(t, &sqlstore.Reconciler{OrdersOnly: true}, 50*time.Minute)
+		if strings.Contains(w.String(), "no delivery") {
+			t.Errorf("warned too early:\n%s", w)
+		}
+		s.run(t, &sqlstore.Reconciler{OrdersOnly: true}, 80*time.Minute)
+		const want = `msg="sqlstore: orders change at the service, but the Store has received no delivery for an hour: check the URL of the endpoint, its event types and the secret" orders=`
+		if n := strings.Count(w.String(), want); n < 1 || n > 3 {
+			t.Errorf("%d warnings:\n%s", n, w)
+		}
+		before := len(w.String())
+		go func() {
+			for ; ctx.Err() == nil; time.Sleep(time.Minute) {
+				receive(t, s.store, heartrates(uuid.NewString(), 1, "60"))
+			}
+		}()
+		s.run(t, &sqlstore.Reconciler{OrdersOnly: true}, 100*time.Minute)
+		if after := w.String()[before:]; strings.Contains(after, "level=WARN") || !strings.Contains(after, "resolved: sqlstore: orders change") {
+			t.Errorf("with deliveries:\n%s", after)
+		}
+		cancel()
+		time.Sleep(10 * time.Minute)
+	})
+}

@@ -3,6 +3,7 @@ package sqlstore
 import (
 	"cmp"
 	"context"
+	"database/sql"
 	"errors"
 	"log/slog"
 	"slices"
@@ -239,7 +240,7 @@ func (r *Reconciler) foreground() []*pass {
 	interval := orDefault(r.Interval, 5*time.Minute)
 	return []*pass{
 		{Reconciler: r, name: "results", every: orDefault(r.Poll, time.Second), run: (*pass).readDueResults},
-		{Reconciler: r, name: "changed", every: interval, run: (*pass).readChanged, stored: true},
+		{Reconciler: r, name: "changed", every: interval, run: (*pass).readChanged, stored: true, began: time.Now()},
 		{Reconciler: r, name: "due", every: interval, run: (*pass).readDue},
 	}
 }
@@ -311,6 +312,9 @@ type pass struct {
 	next   time.Time // when the next step is due
 
 	failures int // steps that failed in a row
+
+	began time.Time // of the Reconciler, for the pass that notices that nothing is delivered
+	lost  int       // orders that were not delivered, since the pass was started
 
 	previous map[uuid.UUID]bool // the orders of the page before
 	// seen has the orders of a walk that were listed, by the time of creation; of a sorted list
@@ -387,6 +391,7 @@ func (p *pass) end(ctx context.Context, err error) error {
 	}
 	if ctx.Err() == nil {
 		p.warn(err)
+		p.checkDeliveries(ctx)
 	}
 	if p.Observe != nil && ctx.Err() == nil && (err != nil || p.found.Requests > 0 || p.stored) {
 		p.Observe(ctx, p.found, err)
@@ -417,6 +422,31 @@ func (p *pass) warn(err error) {
 		p.Store.warn(itemsFail, slog.String("pass", p.name), slog.Int("failed", p.found.Failed))
 	} else if err == nil && p.found.Complete {
 		p.Store.warnings.Resolved(p.Store.Logger, itemsFail)
+	}
+}
+
+const noDeliveries = "sqlstore: orders change at the service, but the Store has received no delivery for an hour: check the URL of the endpoint, its event types and the secret"
+
+// checkDeliveries writes a warning if a pass over changed orders found some that were not delivered,
+// and nothing else was.
+func (p *pass) checkDeliveries(ctx context.Context) {
+	p.lost += p.found.Differences.Orders
+	if p.began.IsZero() || !p.found.Complete {
+		return
+	}
+	lost := p.lost
+	p.lost = 0
+	if lost == 0 || time.Since(p.began) < time.Hour {
+		return
+	}
+	var latest sql.Null[int64]
+	if p.Store.db.QueryRowContext(ctx, `SELECT max(at) FROM labhealth_deliveries`).Scan(&latest) != nil {
+		return // the next step meets the same error
+	}
+	if p.Store.now().Sub(time.Unix(0, latest.V)) > time.Hour {
+		p.Store.warn(noDeliveries, slog.Int("orders", lost))
+	} else {
+		p.Store.warnings.Resolved(p.Store.Logger, noDeliveries)
 	}
 }
 
