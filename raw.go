@@ -28,6 +28,15 @@ type RawObject jsonread.Ref
 
 var _ = jsonread.Embeds(func(r *RawObject) *jsonread.Ref { return (*jsonread.Ref)(r) })
 
+// received returns the received JSON itself, which must not be changed.
+func (r RawObject) received() []byte {
+	ref := jsonread.Ref(r)
+	if ref.IsZero() {
+		return nil
+	}
+	return ref.Bytes()
+}
+
 // RawJSON returns a copy of the received JSON, including its white space. It is nil for a value
 // that was not received. It holds patient data if the value does.
 func (r RawObject) RawJSON() json.RawMessage { return jsonread.Ref(r).Raw() }

@@ -2,6 +2,7 @@ package labhealth
 
 import (
 	"context"
+	"crypto/sha256"
 	"encoding/json"
 	"fmt"
 	"iter"
@@ -274,7 +275,7 @@ func (p *SamplePage) verify() error {
 // elements returns the page itself as the only element.
 func (p *SamplePage) elements() (pages any, next *string) {
 	next = p.NextCursor
-	if jsonread.Lookup(p.RawJSON(), "next_cursor") == nil {
+	if jsonread.Lookup(p.received(), "next_cursor") == nil {
 		next = p.Next
 	}
 	return []SamplePage{*p}, next
@@ -283,18 +284,19 @@ func (p *SamplePage) elements() (pages any, next *string) {
 // id returns an ID that is the same for pages with the same samples. That of a page without samples
 // depends on its cursor, because such pages can follow each other.
 func (p *SamplePage) id() uuid.UUID {
-	var content []byte
+	content, isEmpty := sha256.New(), true
 	for _, provider := range slices.Sorted(maps.Keys(p.Groups)) {
 		for _, group := range p.Groups[provider] {
 			if hasSamples(group) {
-				content = append(content, group...)
+				content.Write(group)
+				isEmpty = isEmpty && len(group) == 0 // as of null
 			}
 		}
 	}
-	if len(content) == 0 {
-		content = p.RawJSON()
+	if isEmpty {
+		return contentID(p.received())
 	}
-	return contentID(content)
+	return uuid.UUID(content.Sum(nil)[:16])
 }
 
 func (p *SamplePage) isEmpty() bool {

@@ -224,8 +224,8 @@ func (r Ref) Document() *Document { return r.doc }
 // Same reports whether both are the same value of the same document.
 func (r Ref) Same(other Ref) bool { return r.doc == other.doc && r.span == other.span }
 
-// raw returns the value's bytes, which nobody may change.
-func (r Ref) raw() []byte { return r.span.Of(r.doc.in.whole()) }
+// Bytes returns the value's bytes, which nobody may change. It must have been decoded.
+func (r Ref) Bytes() []byte { return r.span.Of(r.doc.in.whole()) }
 
 // Raw returns a copy of the value's raw bytes, nil if it was not decoded.
 //
@@ -234,7 +234,7 @@ func (r Ref) Raw() []byte {
 	if r.doc == nil {
 		return nil
 	}
-	return slices.Clone(r.raw())
+	return slices.Clone(r.Bytes())
 }
 
 // isWrapped reports whether the document is the value in its wrapper.
@@ -263,7 +263,7 @@ func (r Ref) Problems() []Problem {
 			continue
 		}
 		if found == nil {
-			above = len(p.Path) - nesting(r.raw()[:p.at-r.span.Lo])
+			above = len(p.Path) - nesting(r.Bytes()[:p.at-r.span.Lo])
 		}
 		found = append(found, Problem{Path: slices.Clone(p.Path[above:]), Want: p.Want})
 	}

@@ -516,7 +516,7 @@ func (f *encodedField) isZero(v place) bool {
 // changes by comparing the fields with those bytes, and decodes the bytes once more if that does
 // not suffice.
 func (e *encoder) decoded(p *encodingPlan, v place, ref *Ref) error {
-	raw := ref.raw()
+	raw := ref.Bytes()
 	o := original{ref: ref, variable: p.variable}
 	if raw[0] == '{' {
 		return e.merged(p, v, raw, &o)
@@ -662,7 +662,7 @@ func (e *encoder) changedObjects(f *encodedField, now place, unchanged int) erro
 		e.comma(first)
 		element := l.element(i, elem.size)
 		if i < unchanged {
-			e.out = append(e.out, elem.plan.refOf(element).raw()...)
+			e.out = append(e.out, elem.plan.refOf(element).Bytes()...)
 		} else if err := e.element(elem, element, f.wrapped); err != nil {
 			return within(strconv.Itoa(i), err)
 		}

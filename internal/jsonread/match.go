@@ -54,7 +54,7 @@ func (m *matcher) object(p *encodingPlan, v place) match {
 		return same
 	}
 	ref := p.refOf(v)
-	if ref.doc == nil || ref.isWrapped() || !bytes.Equal(ref.raw(), m.data[start:m.i]) {
+	if ref.doc == nil || ref.isWrapped() || !bytes.Equal(ref.Bytes(), m.data[start:m.i]) {
 		return unknown
 	}
 	return same
