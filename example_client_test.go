@@ -196,7 +196,7 @@ func ExampleWithCallRetry() {
 	_, err := client.Users.Get(context.Background(), userID, labhealth.WithCallRetry(once))
 	fmt.Println(err)
 	// Output:
-	// labhealth: GET /v2/user/{user_id}: 503 Service Unavailable: outcome unknown (overloaded or under maintenance; try again later)
+	// labhealth: GET /v2/user/{user_id}: 503 Service Unavailable (overloaded or under maintenance; try again later)
 }
 
 // Observe every attempt, for metrics. Attempt.Op names the operation without IDs.

@@ -258,7 +258,7 @@ func (a Attempt) LogValue() slog.Value { return slog.GroupValue(a.attrs()...) }
 
 func (a Attempt) attrs() []slog.Attr {
 	attrs := append(make([]slog.Attr, 0, 10), slog.String("op", a.Op), slog.Int("attempt", a.Number))
-	attrs = appendAttrs(attrs, a.StatusCode, a.RequestID, a.Duration, a.Outcome, a.Err)
+	attrs = appendAttrs(attrs, a.Op, a.StatusCode, a.RequestID, a.Duration, a.Outcome, a.Err)
 	if a.Repeated {
 		attrs = append(attrs, slog.Duration("wait", a.Wait))
 	}
@@ -285,12 +285,12 @@ func (c Call) LogValue() slog.Value { return slog.GroupValue(c.attrs()...) }
 
 func (c Call) attrs() []slog.Attr {
 	attrs := append(make([]slog.Attr, 0, 10), slog.String("op", c.Op), slog.Int("attempts", len(c.Attempts)))
-	return appendAttrs(attrs, c.StatusCode, c.RequestID, c.Duration, c.Outcome, c.Err)
+	return appendAttrs(attrs, c.Op, c.StatusCode, c.RequestID, c.Duration, c.Outcome, c.Err)
 }
 
 // appendAttrs appends what the records of attempts and calls have in common. The error is its
 // message, because a handler would find the causes of an error.
-func appendAttrs(attrs []slog.Attr, status int, requestID string, duration time.Duration, outcome Outcome, err error) []slog.Attr {
+func appendAttrs(attrs []slog.Attr, op string, status int, requestID string, duration time.Duration, outcome Outcome, err error) []slog.Attr {
 	if status != 0 {
 		attrs = append(attrs, slog.Int("status", status))
 	}
@@ -298,7 +298,9 @@ func appendAttrs(attrs []slog.Attr, status int, requestID string, duration time.
 	if requestID != "" {
 		attrs = append(attrs, slog.String("request_id", requestID))
 	}
-	attrs = append(attrs, slog.String("outcome", outcome.String()))
+	if outcome != OutcomeUnknown || !isLookUp(op) {
+		attrs = append(attrs, slog.String("outcome", outcome.String()))
+	}
 	if failure := FailureOf(err); failure != "" {
 		attrs = append(attrs, slog.String("failure", string(failure)))
 	}

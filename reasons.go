@@ -256,10 +256,13 @@ func (e *APIError) why() string {
 // repeating them. For the transport they are writes, because that is certain only for a GET.
 var lookUps = []string{opAtHomeAvailability, opWalkInAvailability, opListMarkersOfOrderSet, "POST /v1/org/{org_id}/resolve_team"}
 
+// isLookUp reports whether an operation changes nothing.
+func isLookUp(op string) bool { return !isWrite(op) || slices.Contains(lookUps, op) }
+
 // nextStep returns what to do after a write of this outcome, before it is repeated.
 func nextStep(outcome Outcome, op string) string {
 	switch {
-	case !isWrite(op), slices.Contains(lookUps, op):
+	case isLookUp(op):
 		return ""
 	case outcome == OutcomeUnknown:
 		return lookFirst

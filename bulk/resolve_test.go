@@ -141,7 +141,7 @@ func TestNotCertain(t *testing.T) {
 			return ""
 		}, readFailed + "labhealth: GET /orders: 404 Not Found: rejected (the path or an ID does not exist: check the base URL, WithPath, the IDs and the environment; APIError.Message has the service's text) (request req-1)", bulk.Report{Applied: 1, Found: 1, Unknown: 1, Sent: 2}},
 		{"down", func(int, map[string][]string) string { return "503" },
-			readFailed + "labhealth: GET /orders: 503 Service Unavailable: outcome unknown (overloaded or under maintenance; APIError.Message has the service's text; try again later) (request req-1)", bulk.Report{Unknown: 2, Sent: 2}},
+			readFailed + "labhealth: GET /orders: 503 Service Unavailable (overloaded or under maintenance; APIError.Message has the service's text; try again later) (request req-1)", bulk.Report{Unknown: 2, Sent: 2}},
 		{"fewer orders than counted", func(int, map[string][]string) string { return "empty" },
 			readFailed + "it ended before the number of orders that it reports", bulk.Report{Unknown: 2, Sent: 2}},
 	}

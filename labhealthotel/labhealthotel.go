@@ -34,7 +34,7 @@
 //	http.response.status_code  of the last attempt
 //	http.request.resend_count  further attempts, if there were any
 //	error.type                 see below
-//	labhealth.outcome          "applied", "rejected", "not sent" or "unknown"
+//	labhealth.outcome          "applied", "rejected", "not sent" or "unknown"; "failed" of a read in place of "unknown"
 //	labhealth.request_id       the service's ID of the last request
 //
 // The span of a call that returns an error, also a 404, has the status Error, with the message of
@@ -281,7 +281,7 @@ func (c *client) end(ctx context.Context, call labhealth.Call) {
 	}
 	if c.calls.Enabled(ctx) {
 		c.record(ctx, c.calls, call.Duration,
-			series{call.Op, call.Host, call.StatusCode, errorType(call.StatusCode, call.Err), call.Outcome.String()})
+			series{call.Op, call.Host, call.StatusCode, errorType(call.StatusCode, call.Err), outcomeOf(call)})
 	}
 }
 
@@ -302,12 +302,21 @@ func (c *client) record(ctx context.Context, h metric.Float64Histogram, d time.D
 	h.Record(ctx, d.Seconds(), options.([]metric.RecordOption)...)
 }
 
+// outcomeOf returns the outcome of a call. A read that failed changed nothing: it has none.
+func outcomeOf(c labhealth.Call) string {
+	isRead := strings.HasPrefix(c.Op, "GET ") || strings.HasPrefix(c.Op, "HEAD ")
+	if isRead && c.Outcome == labhealth.OutcomeUnknown {
+		return "failed"
+	}
+	return c.Outcome.String()
+}
+
 func endSpan(span trace.Span, call labhealth.Call) {
 	for _, a := range call.Attempts {
 		span.AddEvent("labhealth.attempt", trace.WithTimestamp(a.Start), trace.WithAttributes(attempt(a)...))
 	}
 	attributes := append(server(call.Host), result(call.StatusCode, errorType(call.StatusCode, call.Err))...)
-	attributes = append(attributes, outcomeKey.String(call.Outcome.String()))
+	attributes = append(attributes, outcomeKey.String(outcomeOf(call)))
 	if n := len(call.Attempts); n > 1 {
 		attributes = append(attributes, semconv.HTTPRequestResendCount(n-1))
 	}

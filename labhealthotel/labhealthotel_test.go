@@ -190,7 +190,7 @@ func TestClient(t *testing.T) {
 	fail(srv.FailBefore("GET /v2/user/resolve/{client_user_id}", 1, labhealthtest.FaultResponse(200, `<html>`)))
 	client.Users.Resolve(ctx, "canary-user")
 	compare(t, "a proxy's page", mask(r.ended(t)),
-		"GET /v2/user/resolve/{client_user_id} (client) error.type=response_unreadable "+get+"http.response.status_code=200 labhealth.outcome=unknown"+at+" url.template=/v2/user/resolve/{client_user_id} Error *",
+		"GET /v2/user/resolve/{client_user_id} (client) error.type=response_unreadable "+get+"http.response.status_code=200 labhealth.outcome=failed"+at+" url.template=/v2/user/resolve/{client_user_id} Error *",
 		"  labhealth.attempt error.type=response_unreadable http.request.resend_count=0 http.response.status_code=200 labhealth.attempt.duration=* labhealth.attempt.error=*")
 
 	client.Do(ctx, http.MethodGet, "/v9/"+user.String(), nil, nil)
@@ -210,7 +210,7 @@ func TestClient(t *testing.T) {
 		calls+"error.type=404 "+get+"http.response.status_code=404 labhealth.outcome=rejected"+at+": 1",
 		calls+"error.type=connection_closed "+imports+"labhealth.outcome=unknown"+at+" url.template=/v3/order/import: 1",
 		calls+"error.type=invalid_request "+imports+"labhealth.outcome=not sent"+at+" url.template=/v3/order/import: 1",
-		calls+"error.type=response_unreadable "+get+"http.response.status_code=200 labhealth.outcome=unknown"+at+" url.template=/v2/user/resolve/{client_user_id}: 1",
+		calls+"error.type=response_unreadable "+get+"http.response.status_code=200 labhealth.outcome=failed"+at+" url.template=/v2/user/resolve/{client_user_id}: 1",
 		calls+get+"http.response.status_code=200 labhealth.outcome=applied"+at+" url.template=/v2/user/: 1")
 }
 

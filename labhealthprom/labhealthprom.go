@@ -62,7 +62,7 @@
 //
 //	operation   such as "POST /v3/order/import", or "GET (Do)"
 //	code        the HTTP status code, "other" for one that has no name; empty without a response
-//	outcome     "applied", "rejected", "not sent" or "unknown"
+//	outcome     "applied", "rejected", "not sent" or "unknown"; "failed" of a read in place of "unknown"
 //	error       a labhealth.Failure, a status code, "invalid_request" or "other"; for the worker and the reactor an
 //	            SQLSTATE, "canceled", "deadline" or "other"; for the reconciler those of a call and of the worker, and
 //	            "element" for an order or a user that could not be read; empty without an error
@@ -151,8 +151,17 @@ func Client(r prometheus.Registerer) labhealth.Option {
 		for _, a := range c.Attempts {
 			requests.WithLabelValues(host, c.Op, codeOf(a.StatusCode), kindOf(a.StatusCode, a.Err)).Observe(a.Duration.Seconds())
 		}
-		calls.WithLabelValues(host, c.Op, c.Outcome.String(), kindOf(c.StatusCode, c.Err)).Observe(c.Duration.Seconds())
+		calls.WithLabelValues(host, c.Op, outcomeOf(c), kindOf(c.StatusCode, c.Err)).Observe(c.Duration.Seconds())
 	}}))
+}
+
+// outcomeOf returns the outcome of a call. A read that failed changed nothing: it has none.
+func outcomeOf(c labhealth.Call) string {
+	isRead := strings.HasPrefix(c.Op, "GET ") || strings.HasPrefix(c.Op, "HEAD ")
+	if isRead && c.Outcome == labhealth.OutcomeUnknown {
+		return "failed"
+	}
+	return c.Outcome.String()
 }
 
 // withError returns option, or one that returns err. The setting of an option of package labhealth

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"mime"
 	"net/http"
 	"net/url"
@@ -162,11 +163,11 @@ func (r *request) queryInt(name string, missing int) int {
 	if !ok {
 		return missing
 	}
-	n, err := strconv.Atoi(strings.TrimSpace(text))
+	n, err := strconv.ParseInt(strings.TrimSpace(text), 10, 64)
 	if err != nil {
 		r.addInvalidInteger([]any{"query", name}, encode(text))
 	}
-	return n
+	return int(max(math.MinInt, min(n, math.MaxInt)))
 }
 
 // queryRange returns an integer parameter from smallest to largest. There is no upper limit if

@@ -350,10 +350,10 @@ func TestObserversAndLogger(t *testing.T) {
 	const id = "00-0af7651916cd43dd8448eb211c80319c-00f067aa0ba902b7-01"
 	equal(t, `level=DEBUG msg="labhealth attempt" op="GET /orders" attempt=1 status=200 request_id=`+id+` outcome=applied
 level=DEBUG msg="labhealth call" op="GET /orders" attempts=1 status=200 request_id=`+id+` outcome=applied
-level=DEBUG msg="labhealth attempt" op="GET /orders" attempt=1 status=503 outcome=unknown
-level=WARN msg="labhealth call" op="GET /orders" attempts=1 status=503 outcome=unknown error="labhealth: GET /orders: 503 Service Unavailable: outcome unknown (overloaded or under maintenance; APIError.Message has the service's text; try again later)"
-level=DEBUG msg="labhealth attempt" op="GET /orders" attempt=1 outcome=unknown failure=other error="`+failed+`"
-level=WARN msg="labhealth call" op="GET /orders" attempts=1 outcome=unknown failure=other error="labhealth: GET /orders: the http.RoundTripper failed: outcome unknown (see TransportError.Cause)"
+level=DEBUG msg="labhealth attempt" op="GET /orders" attempt=1 status=503
+level=WARN msg="labhealth call" op="GET /orders" attempts=1 status=503 error="labhealth: GET /orders: 503 Service Unavailable (overloaded or under maintenance; APIError.Message has the service's text; try again later)"
+level=DEBUG msg="labhealth attempt" op="GET /orders" attempt=1 failure=other error="`+failed+`"
+level=WARN msg="labhealth call" op="GET /orders" attempts=1 failure=other error="labhealth: GET /orders: the http.RoundTripper failed (see TransportError.Cause)"
 `, text.String())
 }
 

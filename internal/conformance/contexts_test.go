@@ -119,7 +119,7 @@ func TestContext(t *testing.T) {
 			equal(t, 5*time.Second, time.Since(start))
 			equal(t, "labhealth: POST /v3/order/import: timed out (RetryPolicy.WriteTimeout, 5s): outcome unknown (raise it; check whether it took effect before you repeat it)", errorText(err))
 			_, err = client.Orders.Get(t.Context(), orderID)
-			equal(t, "labhealth: GET /v3/order/{order_id}: timed out (RetryPolicy.ReadTimeout, 1s): outcome unknown (raise it) (2 attempts)", errorText(err))
+			equal(t, "labhealth: GET /v3/order/{order_id}: timed out (RetryPolicy.ReadTimeout, 1s) (raise it) (2 attempts)", errorText(err))
 		})
 	})
 }

@@ -46,7 +46,7 @@ func (r rejection) outcome() labhealth.Outcome {
 // textOf returns the text of the error of an operation, after the operation. It differs from that
 // of an import in what is known about the operation.
 func (r rejection) textOf(op string) string {
-	text := r.text
+	text := ofOperation(op, r.text)
 	switch {
 	case r.name == "refresh" && op == "POST /v2/user/refresh/{user_id}":
 		return "400 Bad Request: rejected (no source was refreshed: see UserRefreshError.FailedSources)"
@@ -86,7 +86,15 @@ func unreadableText(op, reason string, err error) string {
 	if readsOnly(op) {
 		next = ""
 	}
-	return "labhealth: " + op + ": 200 OK, but the response could not be read: " + outcome + " (" + reason + next + ")"
+	return ofOperation(op, "labhealth: "+op+": 200 OK, but the response could not be read: "+outcome+" ("+reason+next+")")
+}
+
+// ofOperation returns the text of an error: a failed read has no unknown outcome.
+func ofOperation(op, text string) string {
+	if readsOnly(op) {
+		return strings.Replace(text, ": outcome unknown", "", 1)
+	}
+	return text
 }
 
 // rejections are the error responses that are documented or were observed.
@@ -338,7 +346,7 @@ func TestErrorChains(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			client, _ := scripted(t, []reply{{status: 503, body: `{"detail":"later"}`}, {err: io.ErrUnexpectedEOF}})
 			_, err := client.Orders.Get(t.Context(), orderID, labhealth.WithCallRetry(labhealth.RetryPolicy{MaxAttempts: 2}))
-			equal(t, "labhealth: GET /v3/order/{order_id}: the connection was closed while waiting for the response: outcome unknown (2 attempts)", errorText(err))
+			equal(t, "labhealth: GET /v3/order/{order_id}: the connection was closed while waiting for the response (2 attempts)", errorText(err))
 			if !errors.Is(err, io.ErrUnexpectedEOF) || !errors.Is(err, labhealth.ErrServer) {
 				t.Error("one of the two is missing in the chain")
 			}

@@ -367,7 +367,7 @@ var networkMistakes = []mistake{
 			io.WriteString(c, "SSH-2.0-"+canaryLast+"\r\n")
 		})
 		return u.reads(u.at("http://" + l.Addr().String()))
-	}, []string{"outcome unknown"}},
+	}, []string{"the connection failed"}},
 }
 
 var proxyMistakes = []mistake{
@@ -419,7 +419,7 @@ func silentRead(ctx context.Context, u *mistakenUser, opts ...labhealth.Option) 
 var nilContext context.Context
 
 var contextMistakes = []mistake{
-	{"timeout of the http.Client, read", inSilence(silentRead, labhealth.WithHTTPClient(&http.Client{Transport: silent{}, Timeout: time.Second})), []string{"timed out", "outcome unknown"}},
+	{"timeout of the http.Client, read", inSilence(silentRead, labhealth.WithHTTPClient(&http.Client{Transport: silent{}, Timeout: time.Second})), []string{"timed out"}},
 	{"timeout of the http.Client, import", inSilence(silentImport, labhealth.WithHTTPClient(&http.Client{Transport: silent{}, Timeout: time.Second})), []string{"timed out", "outcome unknown"}},
 	{"WriteTimeout of the policy", inSilence(silentImport, labhealth.WithHTTPClient(&http.Client{Transport: silent{}}), labhealth.WithRetry(labhealth.RetryPolicy{WriteTimeout: time.Second})), []string{"timed out", "outcome unknown"}},
 	{"deadline of the context", inSilence(func(ctx context.Context, u *mistakenUser, opts ...labhealth.Option) error {

@@ -123,7 +123,7 @@ func TestUserPages(t *testing.T) {
 			upTo(1, 2), broken + "it repeats an earlier page)", " ?offset=2"},
 		{"no offset", labhealth.ListUsersParams{}, []reply{users(1, 2, `,"total":5`), users(3, 4, `,"total":5`)},
 			upTo(1, 2), broken + "its offset is not the requested one)", " ?offset=2"},
-		{"an error with 200", labhealth.ListUsersParams{}, []reply{{status: 200, body: `{"state":"error","error_type":"INVALID"}`}}, nil, "labhealth: GET /v2/user/: 200 OK, but the response could not be read: outcome unknown (it has no list)", ""},
+		{"an error with 200", labhealth.ListUsersParams{}, []reply{{status: 200, body: `{"state":"error","error_type":"INVALID"}`}}, nil, "labhealth: GET /v2/user/: 200 OK, but the response could not be read (it has no list)", ""},
 		{"empty below total", labhealth.ListUsersParams{Limit: 2}, []reply{
 			users(1, 2, `,"total":5,"offset":0,"limit":2`), users(1, 0, `,"total":5,"offset":2,"limit":2`),
 		}, upTo(1, 2), broken + "it is empty although more is to come)", "?limit=2 ?limit=2&offset=2"},
@@ -133,7 +133,7 @@ func TestUserPages(t *testing.T) {
 		}, upTo(1, 2), "labhealth: GET /v2/user/: 403 Forbidden: rejected (the team or the key has no access to this)", "?limit=2 ?limit=2&offset=2"},
 		{"no response in the middle", labhealth.ListUsersParams{Limit: 2}, []reply{
 			users(1, 2, `,"total":5,"offset":0,"limit":2`), {err: errors.New("lost")},
-		}, upTo(1, 2), "labhealth: GET /v2/user/: the http.RoundTripper failed: outcome unknown (see TransportError.Cause)", "?limit=2 ?limit=2&offset=2"},
+		}, upTo(1, 2), "labhealth: GET /v2/user/: the http.RoundTripper failed (see TransportError.Cause)", "?limit=2 ?limit=2&offset=2"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			for _, opts := range withAndWithoutPrefetch {
@@ -263,7 +263,7 @@ func TestOrderPages(t *testing.T) {
 			nil, broken + "it is empty although more is to come)", "?page=1"},
 		{"rejection in the middle", labhealth.ListOrdersParams{Size: 2}, []reply{
 			orders(1, 2, `,"total":5,"page":1,"size":2`), {status: 500, body: "Internal Server Error"},
-		}, upTo(1, 2), "labhealth: GET /orders: 500 Internal Server Error: outcome unknown (the service failed; try again later)", "?page=1&size=2 ?page=2&size=2"},
+		}, upTo(1, 2), "labhealth: GET /orders: 500 Internal Server Error (the service failed; try again later)", "?page=1&size=2 ?page=2&size=2"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			for _, opts := range withAndWithoutPrefetch {
@@ -330,7 +330,7 @@ func TestCursorPages(t *testing.T) {
 					outcome = "outcome unknown"
 				}
 				if test.reason != "" {
-					want = "labhealth: " + list.op + ": 200 OK, but the response could not be read: " + outcome + " (" + test.reason + ")"
+					want = ofOperation(list.op, "labhealth: "+list.op+": 200 OK, but the response could not be read: "+outcome+" ("+test.reason+")")
 				}
 				for _, opts := range withAndWithoutPrefetch {
 					client, s := scripted(t, replies)

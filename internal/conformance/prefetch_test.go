@@ -230,7 +230,7 @@ func TestPrefetchContext(t *testing.T) {
 		after time.Duration
 		want  [2]string // without and with the option
 	}{
-		"canceled, in flight": {1700 * time.Millisecond, [2]string{notSent, "labhealth: GET /v2/user/: canceled: outcome unknown"}},
+		"canceled, in flight": {1700 * time.Millisecond, [2]string{notSent, "labhealth: GET /v2/user/: canceled"}},
 		"canceled, received":  {2700 * time.Millisecond, [2]string{notSent, "labhealth: GET /v2/user/: canceled after the response was received: applied"}},
 	} {
 		for _, opts := range withAndWithoutPrefetch {
@@ -270,7 +270,7 @@ func TestPrefetchContext(t *testing.T) {
 			defer cancel()
 			got, text := numbers(p.client(t).Users.All(ctx, labhealth.ListUsersParams{Limit: 2}, opts...), userNumber)
 			equal(t, upTo(1, 2), got)
-			equal(t, "labhealth: GET /v2/user/: timed out (the context's deadline): outcome unknown (give it more time)", text)
+			equal(t, "labhealth: GET /v2/user/: timed out (the context's deadline) (give it more time)", text)
 		})
 	}
 }
@@ -344,7 +344,7 @@ func TestPrefetchMisuse(t *testing.T) {
 	for name, op := range calledOperations {
 		want := "labhealth: " + op + ": not sent: WithPrefetch is for iterators over pages, such as Users.All"
 		if name == "Orders.All" || name == "Users.All" {
-			want = "labhealth: " + op + ": the http.RoundTripper failed: outcome unknown (see TransportError.Cause)"
+			want = "labhealth: " + op + ": the http.RoundTripper failed (see TransportError.Cause)"
 		}
 		equal(t, want, errorText(errs[name]))
 	}

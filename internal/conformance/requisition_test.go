@@ -104,8 +104,8 @@ func TestRequisitionPDF(t *testing.T) {
 func TestRequisitionPDFErrors(t *testing.T) {
 	lost := io.ErrUnexpectedEOF
 	const (
-		notPDF   = "200 OK, but the response could not be read: outcome unknown (it is not a PDF)"
-		noBegin  = "200 OK, but the response could not be read: outcome unknown (it ended before the PDF began)"
+		notPDF   = "200 OK, but the response could not be read (it is not a PDF)"
+		noBegin  = "200 OK, but the response could not be read (it ended before the PDF began)"
 		jsonText = `{"state":"error","error_type":"x","error":"Ada Example"}`
 	)
 	for _, test := range []struct {
@@ -186,7 +186,7 @@ func TestRequisitionPDFRetried(t *testing.T) {
 		client, s := streamed(t, "application/pdf", &body{pieces: []string{pdf[:cut]}, end: lost}, &body{pieces: []string{pdf}})
 		var b bytes.Buffer
 		n, err := client.Orders.RequisitionPDF(t.Context(), orderID, &b)
-		equal(t, pdfOp+"200 OK, but the response could not be read: outcome unknown (it ended too early)", errorText(err))
+		equal(t, pdfOp+"200 OK, but the response could not be read (it ended too early)", errorText(err))
 		equal(t, true, errors.Is(err, lost))
 		equal(t, int64(cut), n)
 		equal(t, pdf[:cut], b.String())
@@ -230,7 +230,7 @@ func TestRequisitionPDFWriterFails(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			client, s := streamed(t, "application/pdf", io.NopCloser(strings.NewReader(long)), io.NopCloser(strings.NewReader(long)))
 			n, err := client.Orders.RequisitionPDF(t.Context(), orderID, test.write(new(int)))
-			equal(t, pdfOp+"200 OK, but the response could not be read: outcome unknown (it could not be written)", errorText(err))
+			equal(t, pdfOp+"200 OK, but the response could not be read (it could not be written)", errorText(err))
 			equal(t, true, errors.Is(err, test.cause))
 			equal(t, test.n, n)
 			equal(t, 1, len(s.sent))
@@ -243,7 +243,7 @@ func TestRequisitionPDFWriterFails(t *testing.T) {
 }
 
 func TestRequisitionPDFLimit(t *testing.T) {
-	const tooLarge = "200 OK, but the response could not be read: outcome unknown (the response is larger than the limit: raise it with WithBodyLimit or WithCallBodyLimit)"
+	const tooLarge = "200 OK, but the response could not be read (the response is larger than the limit: raise it with WithBodyLimit or WithCallBodyLimit)"
 	long := "%PDF-1.4\n" + strings.Repeat("x", 100_000) + pdfEnd
 	size := int64(len(long))
 	for _, test := range []struct {
@@ -260,7 +260,7 @@ func TestRequisitionPDFLimit(t *testing.T) {
 		{4, nil, tooLarge, 0},
 		{1, nil, tooLarge, 0},
 		// A lost connection at the limit does not show whether the file ends there.
-		{size, io.ErrUnexpectedEOF, "200 OK, but the response could not be read: outcome unknown (it ended too early)", size},
+		{size, io.ErrUnexpectedEOF, "200 OK, but the response could not be read (it ended too early)", size},
 	} {
 		t.Run(fmt.Sprint(test.limit, test.end), func(t *testing.T) {
 			client, s := streamed(t, "application/pdf", &body{pieces: []string{long}, end: test.end}, &body{pieces: []string{long}})
@@ -401,7 +401,7 @@ func TestRequisitionPDFRejected(t *testing.T) {
 // A PDF whose end is missing is an error, even if its response was complete. Readers accept other
 // bytes after the end, and so does the client.
 func TestIncompletePDF(t *testing.T) {
-	const reason = "200 OK, but the response could not be read: outcome unknown (it is not a complete PDF: %%EOF is missing at its end)"
+	const reason = "200 OK, but the response could not be read (it is not a complete PDF: %%EOF is missing at its end)"
 	large := "%PDF-1.7\n" + strings.Repeat("0123456789abcdef\n", 20_000)
 	for _, test := range []struct {
 		name, body string
@@ -472,7 +472,7 @@ func TestPartialContent(t *testing.T) {
 	} {
 		client, s := respond(test.body)
 		err := test.call(client)
-		equal(t, "labhealth: "+test.name+": "+strings.TrimSuffix(reason, ")")+test.after, errorText(err))
+		equal(t, ofOperation(test.name, "labhealth: "+test.name+": "+strings.TrimSuffix(reason, ")")+test.after), errorText(err))
 		equal(t, labhealth.OutcomeUnknown, labhealth.OutcomeOf(err))
 		equal(t, labhealth.FailureUnreadable, labhealth.FailureOf(err))
 		s.only(t)

@@ -23,7 +23,7 @@ func TestWithCallRetry(t *testing.T) {
 	list := func(t *testing.T, client *labhealth.Client, opts ...labhealth.CallOption) {
 		t.Helper()
 		_, err := client.Orders.List(t.Context(), labhealth.ListOrdersParams{}, opts...)
-		const text = "labhealth: GET /orders: 503 Service Unavailable: outcome unknown (overloaded or under maintenance; try again later)"
+		const text = "labhealth: GET /orders: 503 Service Unavailable (overloaded or under maintenance; try again later)"
 		equal(t, text, strings.TrimSuffix(errorText(err), " (2 attempts)"))
 	}
 	synctest.Test(t, func(t *testing.T) {

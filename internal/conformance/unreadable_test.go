@@ -79,7 +79,7 @@ func TestUnreadableResponses(t *testing.T) {
 	t.Run("order", func(t *testing.T) {
 		client, _ := respondingWith(t, 200, `{}`)
 		_, err := client.Orders.Get(t.Context(), orderID)
-		equal(t, "labhealth: GET /v3/order/{order_id}: 200 OK, but the response could not be read: outcome unknown (it has no readable order id)", errorText(err))
+		equal(t, "labhealth: GET /v3/order/{order_id}: 200 OK, but the response could not be read (it has no readable order id)", errorText(err))
 	})
 	t.Run("user", func(t *testing.T) {
 		client, _ := respondingWith(t, 200, `{"client_user_id":"ada"}`)
