@@ -175,8 +175,8 @@ func (e *APIError) Error() string {
 }
 
 // formatError returns the start of the message of every error of a request: the operation, what
-// happened, the [Outcome], unless it is unknown and the operation changes nothing, and in parentheses
-// why, and what to change, as far as they are known.
+// happened, the [Outcome], unless it is unknown and the operation changes nothing, and in
+// parentheses why, and what to change, as far as they are known.
 func formatError(op, what string, outcome Outcome, why ...string) string {
 	text := "labhealth: " + op + ": " + what
 	if outcome != OutcomeUnknown || !isLookUp(op) { // a failed read changed nothing

@@ -427,8 +427,8 @@ func (p *pass) warn(err error) {
 
 const noDeliveries = "sqlstore: orders change at the service, but the Store has received no delivery for an hour: check the URL of the endpoint, its event types and the secret"
 
-// checkDeliveries writes a warning if a pass over changed orders found some that were not delivered,
-// and nothing else was.
+// checkDeliveries writes a warning if a pass over changed orders found some that were not
+// delivered, and nothing else was.
 func (p *pass) checkDeliveries(ctx context.Context) {
 	p.lost += p.found.Differences.Orders
 	if p.began.IsZero() || !p.found.Complete {
