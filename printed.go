@@ -56,9 +56,6 @@ func (v MarkerPage) LogValue() slog.Value       { return redact.LogFields(v) }
 func (v MarkerPricing) Format(s fmt.State, _ rune) { redact.PrintFields(s, v) }
 func (v MarkerPricing) LogValue() slog.Value       { return redact.LogFields(v) }
 
-func (v OrderEvent) Format(s fmt.State, _ rune) { redact.PrintFields(s, v) }
-func (v OrderEvent) LogValue() slog.Value       { return redact.LogFields(v) }
-
 func (v Pricing) Format(s fmt.State, _ rune) { redact.PrintFields(s, v) }
 func (v Pricing) LogValue() slog.Value       { return redact.LogFields(v) }
 
@@ -79,9 +76,6 @@ func (v Source) LogValue() slog.Value       { return redact.LogFields(v) }
 
 func (v SourceMarker) Format(s fmt.State, _ rune) { redact.PrintFields(s, v) }
 func (v SourceMarker) LogValue() slog.Value       { return redact.LogFields(v) }
-
-func (v TimeSlot) Format(s fmt.State, _ rune) { redact.PrintFields(s, v) }
-func (v TimeSlot) LogValue() slog.Value       { return redact.LogFields(v) }
 
 func (v USStatePricingCondition) Format(s fmt.State, _ rune) { redact.PrintFields(s, v) }
 func (v USStatePricingCondition) LogValue() slog.Value       { return redact.LogFields(v) }

@@ -23,9 +23,6 @@ func (v LabAccountResponse) LogValue() slog.Value       { return redact.LogField
 func (v Organisation) Format(s fmt.State, _ rune) { redact.PrintFields(s, v) }
 func (v Organisation) LogValue() slog.Value       { return redact.LogFields(v) }
 
-func (v PreparationStep) Format(s fmt.State, _ rune) { redact.PrintFields(s, v) }
-func (v PreparationStep) LogValue() slog.Value       { return redact.LogFields(v) }
-
 func (v Team) Format(s fmt.State, _ rune) { redact.PrintFields(s, v) }
 func (v Team) LogValue() slog.Value       { return redact.LogFields(v) }
 

@@ -147,6 +147,8 @@ func (v ContinuousQueryChanges) Format(s fmt.State, _ rune) { redact.Print(s, v.
 
 func (v CriticalResult) Format(s fmt.State, _ rune) { redact.Print(s, v.LogValue().String()) }
 
+func (v Delivery) Format(s fmt.State, _ rune) { redact.Print(s, v.LogValue().String()) }
+
 func (v Electrocardiogram) Format(s fmt.State, _ rune) { redact.Print(s, v.LogValue().String()) }
 
 func (v Envelope) Format(s fmt.State, _ rune) { redact.Print(s, v.LogValue().String()) }

@@ -52,6 +52,14 @@ func (e Event) LogValue() slog.Value { return short("Event", e.Type, e.UserID) }
 // LogValue returns the event's type and the service's ID of the user.
 func (e Envelope) LogValue() slog.Value { return short("Envelope", e.Type, e.UserID) }
 
+// LogValue returns the event's type and the service's ID of the user.
+func (d Delivery) LogValue() slog.Value {
+	if d.Event == nil {
+		return short("Delivery")
+	}
+	return short("Delivery", d.Event.Type, d.Event.UserID)
+}
+
 // LogValue returns the ID of the delivery.
 func (d RawDelivery) LogValue() slog.Value {
 	if !validID(d.ID) {

@@ -113,3 +113,19 @@ func TestLatestIsNotPrinted(t *testing.T) {
 		}
 	}
 }
+
+// A delivery is logged as its event, also by the handler that encodes structs to JSON.
+func TestDeliveryIsRedacted(t *testing.T) {
+	event, err := Parse([]byte(`{"event_type":"labtest.order.updated","user_id":"3f1c6a52-8d0e-4b7a-9c11-5e2d7a904b01","client_user_id":"Kanarie",` +
+		`"data":{"id":"0b5e7f3a-1c2d-4e3f-8a9b-0c1d2e3f4a5b","patient_details":{"first_name":"Kanarie"}}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var log bytes.Buffer
+	logger := slog.New(slog.NewJSONHandler(&log, nil))
+	logger.Info("m", "delivery", Delivery{Event: event, ID: "msg_1"}, "none", Delivery{})
+	const want = `"delivery":"webhooks.Delivery{labtest.order.updated 3f1c6a52-8d0e-4b7a-9c11-5e2d7a904b01, redacted}","none":"webhooks.Delivery{redacted}"`
+	if !strings.Contains(log.String(), want) {
+		t.Error(log.String())
+	}
+}

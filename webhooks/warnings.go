@@ -13,10 +13,10 @@ var (
 	ofRequests = map[Reason]string{
 		ReasonHeaders:    "webhooks: a request has no valid signature headers: does a proxy remove or change them?",
 		ReasonTimestamp:  "webhooks: the timestamp of a delivery is too old or too new: check the clock of this machine",
-		ReasonSignature:  "webhooks: a delivery is not signed with a secret of the Verifier: use the secret of this endpoint, and both during a rotation",
+		ReasonSignature:  "webhooks: a delivery is not signed with a secret of the Verifier: use the secret of this endpoint, and both during a rotation; nothing may read or change the body before",
 		ReasonTooLarge:   "webhooks: a delivery is larger than WithBodyLimit allows",
 		ReasonPanicked:   "webhooks: the function or the Deduplicator panicked",
-		ReasonDeadline:   "webhooks: the function did not return before the deadline: store deliveries first (NewRawHandler), or see WithDeadline",
+		ReasonDeadline:   "webhooks: the function did not return before the deadline: is what it waits for, such as a database, locked or overloaded? See NewRawHandler and WithDeadline",
 		ReasonOverloaded: "webhooks: too many bodies are in flight: see WithInFlightLimit",
 	}
 	// ofErrors is about errors of functions.

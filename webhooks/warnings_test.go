@@ -60,7 +60,7 @@ func TestHandlerWarns(t *testing.T) {
 		{name: "the function panics", do: func(context.Context, *webhooks.Event) error { panic("Kanarie") },
 			want: `msg="webhooks: the function or the Deduplicator panicked" panic="string\n`},
 		{name: "the function hangs", do: func(ctx context.Context, _ *webhooks.Event) error { return wait(ctx, time.Hour) },
-			want: `msg="webhooks: the function did not return before the deadline: store deliveries first (NewRawHandler), or see WithDeadline"`},
+			want: `msg="webhooks: the function did not return before the deadline: is what it waits for, such as a database, locked or overloaded? See NewRawHandler and WithDeadline"`},
 		{name: "no event", body: "Kanarie",
 			want: `msg="webhooks: a delivery is no event and was rejected: keep such bodies with WithDeadLetter" error="webhooks: `},
 		{name: "no signature", sign: true,

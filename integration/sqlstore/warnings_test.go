@@ -89,7 +89,7 @@ func TestWarnsOfMissingTables(t *testing.T) {
 		}
 		wantLogged(t, w, "level=ERROR", `msg="sqlstore: the Worker has stopped" error="sqlstore: step: the database failed: tables are missing, see Store.Migrate`)
 		wantLogged(t, w, "level=ERROR", `msg="sqlstore: the Reactor has stopped" error="sqlstore: react: the database failed: tables are missing, see Store.Migrate`)
-		if n := strings.Count(w.String(), "\n"); n > 4 {
+		if n := strings.Count(w.String(), "\n"); n > 5 {
 			t.Errorf("%d lines:\n%s", n, w)
 		}
 	})

@@ -34,6 +34,7 @@ type problem struct {
 	last, next time.Time     // when it occurred last, and when it may be written again
 	wait       time.Duration // after next
 	unwritten  int           // times since it was written
+	resolved   bool          // it has not occurred since
 }
 
 // Warn writes a message to a logger, unless it was written a short time ago. The message is a
@@ -47,9 +48,15 @@ func (l *Log) Warn(logger *slog.Logger, message string, attrs ...slog.Attr) {
 		if l.known == nil {
 			l.known = map[string]*problem{}
 		}
-		p = &problem{wait: minWait}
+		p = &problem{wait: minWait, resolved: true}
 		l.known[message] = p
+	}
+	if p.resolved { // it is written at once, but one that comes and goes is resolved less often
+		p.resolved, p.next, p.unwritten = false, now, 0
 		l.failing.Add(1)
+		if now.Sub(p.last) > maxWait {
+			p.wait = minWait
+		}
 	}
 	p.last = now
 	p.unwritten++
@@ -75,9 +82,9 @@ func (l *Log) Resolved(logger *slog.Logger, messages ...string) {
 	for _, message := range messages {
 		l.mu.Lock()
 		p := l.known[message]
-		resolved := p != nil && time.Since(p.last) > p.wait/4
+		resolved := p != nil && !p.resolved && time.Since(p.last) > p.wait/4
 		if resolved {
-			delete(l.known, message)
+			p.resolved = true
 			l.failing.Add(-1)
 		}
 		l.mu.Unlock()

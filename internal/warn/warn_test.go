@@ -105,3 +105,20 @@ func TestCause(t *testing.T) {
 		}
 	}
 }
+
+// A problem that comes and goes is written less and less often.
+func TestComesAndGoes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		logger, written := newLogger()
+		var l warn.Log
+		for range 24 * 60 / 2 { // a day
+			l.Warn(logger, "a")
+			time.Sleep(time.Minute)
+			l.Resolved(logger, "a")
+			time.Sleep(time.Minute)
+		}
+		if n := bytes.Count(written.Bytes(), []byte("\n")); n > 60 {
+			t.Errorf("%d lines:\n%s", n, written)
+		}
+	})
+}

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"database/sql/driver"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"slices"
@@ -33,6 +34,9 @@ type Error struct {
 
 	err error
 }
+
+// Format prints the error message under every verb, so that %#v does not print the driver's error.
+func (e Error) Format(s fmt.State, _ rune) { fmt.Fprint(s, e.Error()) }
 
 // Error returns the failed operation and the SQLSTATE, or a known reason of SQLite, in fixed
 // phrases.

@@ -68,11 +68,12 @@ func (s *Store) Receive(ctx context.Context, d webhooks.RawDelivery) error {
 	}
 	if err := s.dialect.receive(ctx, r); err != nil {
 		err = s.failed(ctx, "receive", err)
-		s.checkDatabase(err)
+		s.checkDatabase(receiving, err)
 		return err
 	}
-	s.checkDatabase(nil)
+	s.checkDatabase(receiving, nil)
 	s.wake()
+	s.lookAtBacklog(ctx)
 	return nil
 }
 

@@ -317,7 +317,7 @@ func (r *reacting) warnOfCall(c *reactionCall, err error) {
 	if c.result == ReactionFailed {
 		r.Store.warn("sqlstore: a reaction was given up: see Store.FailedReactions", attrs...)
 	} else if c.result == ReactionDelayed {
-		r.Store.warn("sqlstore: Reactor.React fails: reactions are called again, and given up after Attempts failures", attrs...)
+		r.Store.warn("sqlstore: Reactor.React fails: reactions are called again, and given up after Attempts failures: log the errors in React", attrs...)
 	}
 }
 
@@ -412,13 +412,15 @@ func (r *reacting) turn(ctx context.Context, limit int) (more bool, err error) {
 		if take != nil {
 			r.Store.giveBackReactions(take.seen)
 		}
-		r.Store.checkDatabase(err)
+		r.Store.checkDatabase(calling, err)
 		if r.Observe.Fail != nil && ctx.Err() == nil {
 			r.Observe.Fail(ctx, err)
 		}
 		return false, err
 	}
-	r.Store.checkDatabase(nil)
+	if err == nil { // an idle turn writes nothing
+		r.Store.checkDatabase(calling, nil)
+	}
 	r.committed(take, released)
 	return take.more && take.moved, nil
 }

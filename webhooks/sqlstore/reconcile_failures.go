@@ -94,6 +94,7 @@ type elements struct {
 	failed  []int   // those that failed although the service responds
 	doubts  []doubt // those that failed since it responded last
 	failure error   // of the first of these
+	cause   error   // of the latest failure
 	err     error   // why the rest is not read
 }
 
@@ -125,6 +126,7 @@ func (p *pass) each(ctx context.Context, n int, read func(p *pass, ctx context.C
 		return nil, e.err
 	}
 	p.found.Failed += len(e.failed)
+	p.cause = e.cause
 	return e.failed, nil
 }
 
@@ -157,6 +159,9 @@ func (e *elements) end(ctx context.Context, i int, err error, isAsked bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	v := verdictOf(ctx, err)
+	if err != nil {
+		e.cause = err
+	}
 	switch v {
 	case responded, failedAlone:
 		if isAsked {

@@ -180,14 +180,19 @@ func (r *Reconciler) run(ctx context.Context) error {
 		return err
 	}
 	l := &lease{store: r.Store, holder: uuid.NewString()}
+	waits := false
 	var unhealed patience
 	for ctx.Err() == nil {
 		held, err := l.take(ctx)
-		r.Store.checkDatabase(err)
+		if err != nil {
+			r.Store.checkDatabase(reconciling, err)
+		}
 		if held {
+			waits = false
 			err = r.runLeased(ctx, l)
-		} else if err == nil {
-			r.Store.warn(leaseIsHeld, slog.Duration("longest", leaseTime))
+		} else if err == nil && !waits {
+			waits = true
+			cmp.Or(r.Store.Logger, slog.Default()).Info(leaseIsHeld, "longest", leaseTime)
 		}
 		if err != nil && ctx.Err() == nil && r.Observe != nil {
 			r.Observe(ctx, Reconciled{}, err)
@@ -200,12 +205,11 @@ func (r *Reconciler) run(ctx context.Context) error {
 	return ctx.Err()
 }
 
-const leaseIsHeld = "sqlstore: another Reconciler of this database works, or was killed: this one goes on when its lease has ended"
+const leaseIsHeld = "sqlstore: another Reconciler of this database works: this one takes over if it stops, or within a minute if it was killed"
 
 // runLeased runs all passes until ctx is done or the lease is lost. It returns an error that
 // waiting does not heal.
 func (r *Reconciler) runLeased(ctx context.Context, l *lease) error {
-	r.Store.warnings.Resolved(r.Store.Logger, leaseIsHeld)
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer l.release(ctx)
 	var all sync.WaitGroup
@@ -259,7 +263,6 @@ func (r *Reconciler) background(rate *spacing) []*pass {
 // loop runs steps of passes until ctx is done. Those that have waited longest come first. It ends
 // all passes after an error that waiting does not heal.
 func loop(ctx context.Context, passes []*pass, end context.CancelCauseFunc) {
-	var unhealed patience
 	for ctx.Err() == nil {
 		next := slices.MinFunc(passes, func(a, b *pass) int { return a.next.Compare(b.next) })
 		if wait := time.Until(next.next); wait > 0 {
@@ -267,7 +270,7 @@ func loop(ctx context.Context, passes []*pass, end context.CancelCauseFunc) {
 			continue
 		}
 		err := next.step(ctx)
-		if unhealed.isOver(err) {
+		if (err != nil || next.found.Requests > 0) && next.unhealed.isOver(err) {
 			end(err)
 		}
 		next.schedule(err)
@@ -312,6 +315,9 @@ type pass struct {
 	next   time.Time // when the next step is due
 
 	failures int // steps that failed in a row
+	unhealed patience
+
+	cause error // of the latest element that could not be read
 
 	began time.Time // of the Reconciler, for the pass that notices that nothing is delivered
 	lost  int       // orders that were not delivered, since the pass was started
@@ -409,17 +415,19 @@ func (p *pass) warn(err error) {
 	database := (*Error)(nil)
 	switch {
 	case errors.As(err, &database):
-		p.Store.checkDatabase(err)
+		p.Store.checkDatabase(reconciling, err)
 	case err != nil:
 		p.Store.warn(notRead, slog.String("pass", p.name), warn.Cause(err))
-	default:
-		p.Store.checkDatabase(nil)
-		if p.found.Requests > p.found.Failed {
-			p.Store.warnings.Resolved(p.Store.Logger, notRead)
-		}
+	case p.found.Requests > p.found.Failed:
+		p.Store.checkDatabase(reconciling, nil)
+		p.Store.warnings.Resolved(p.Store.Logger, notRead)
 	}
 	if p.found.Failed > 0 {
-		p.Store.warn(itemsFail, slog.String("pass", p.name), slog.Int("failed", p.found.Failed))
+		attrs := []slog.Attr{slog.String("pass", p.name), slog.Int("failed", p.found.Failed)}
+		if p.cause != nil {
+			attrs = append(attrs, warn.Cause(p.cause))
+		}
+		p.Store.warn(itemsFail, attrs...)
 	} else if err == nil && p.found.Complete {
 		p.Store.warnings.Resolved(p.Store.Logger, itemsFail)
 	}

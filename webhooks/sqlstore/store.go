@@ -54,6 +54,8 @@ type Store struct {
 	Logger *slog.Logger
 
 	warnings warn.Log
+	failures [databaseUsers]warn.Log // of the database
+	looked   atomic.Int64            // when Receive looked at the backlog, in nanoseconds
 
 	db      *sql.DB
 	name    Dialect

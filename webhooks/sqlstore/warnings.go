@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"strings"
 	"time"
 
 	labhealth "github.com/labhealth/labhealth-go"
@@ -17,9 +18,19 @@ const (
 	databaseFailed = "sqlstore: the database fails"
 )
 
+// advice is a message for errors with a SQLSTATE that starts so, or without one and with a phrase.
+type advice struct{ state, phrase, message string }
+
+func (a advice) matches(state string, err error) bool {
+	if state != "" {
+		return a.state != "" && strings.HasPrefix(state, a.state)
+	}
+	return a.phrase != "" && mentions(err, a.phrase)
+}
+
 // databaseAdvice has the other ones, by the first characters of the SQLSTATE or a phrase of SQLite.
 // The first match counts.
-var databaseAdvice = []struct{ state, phrase, message string }{
+var databaseAdvice = []advice{
 	{"25006", "attempt to write a readonly database", "sqlstore: the database is read-only: is it a standby, or a file without permission to write?"},
 	{"53100", "database or disk is full", "sqlstore: the disk of the database is full"},
 	{"53300", "", "sqlstore: the database has too many connections: see sql.DB.SetMaxOpenConns"},
@@ -32,12 +43,14 @@ var databaseAdvice = []struct{ state, phrase, message string }{
 
 const (
 	unreachable = "sqlstore: the database cannot be reached"
-	tooSlow     = "sqlstore: the database takes too long"
+	tooSlow     = "sqlstore: the database takes too long: is it locked by another process or a long transaction?"
+
+	closedByProgram = "sqlstore: the program has closed the database: stop what uses it before"
 )
 
 // warnings are all messages about the database.
 var databaseWarnings = func() []string {
-	list := []string{tablesMissing, tablesNewer, databaseFailed, unreachable, tooSlow}
+	list := []string{tablesMissing, tablesNewer, databaseFailed, unreachable, tooSlow, closedByProgram}
 	for _, advice := range databaseAdvice {
 		list = append(list, advice.message)
 	}
@@ -58,15 +71,16 @@ func warningOf(err error) string {
 		cause = e.err
 	}
 	for _, advice := range databaseAdvice {
-		if state != "" && advice.state != "" && len(state) >= len(advice.state) && state[:len(advice.state)] == advice.state ||
-			state == "" && advice.phrase != "" && mentions(cause, advice.phrase) {
+		if advice.matches(state, cause) {
 			return advice.message
 		}
 	}
 	switch {
+	case mentions(cause, "sql: database is closed"):
+		return closedByProgram
 	case isBroken(err):
 		return unreachable
-	case isTimeout(err):
+	case isTimeout(err), errors.Is(err, context.DeadlineExceeded):
 		return tooSlow
 	}
 	return databaseFailed
@@ -85,13 +99,25 @@ func (s *Store) warn(message string, attrs ...slog.Attr) {
 	s.warnings.Warn(s.Logger, message, attrs...)
 }
 
+// databaseUser is one of those that use the database. What fails for one of them is over when it
+// works for the same one: another may only read, or use another table.
+type databaseUser int
+
+const (
+	receiving databaseUser = iota
+	working
+	calling
+	reconciling
+	databaseUsers
+)
+
 // checkDatabase writes a warning about an error of the database, or that it works again.
-func (s *Store) checkDatabase(err error) {
+func (s *Store) checkDatabase(by databaseUser, err error) {
 	switch {
 	case err == nil:
-		s.warnings.Resolved(s.Logger, databaseWarnings...)
+		s.failures[by].Resolved(s.Logger, databaseWarnings...)
 	case !errors.Is(err, context.Canceled):
-		s.warn(warningOf(err), warn.Cause(err))
+		s.failures[by].Warn(s.Logger, warningOf(err), warn.Cause(err))
 	}
 }
 
@@ -110,20 +136,35 @@ func (s *Store) logEnd(ctx context.Context, what string, err error) {
 const (
 	backlogInterval = time.Minute
 	backlogWait     = 5 * time.Minute
-	backlogGrows    = "sqlstore: deliveries wait for more than five minutes to be applied: run more workers, or see what slows Worker.Apply and the database"
+	backlogGrows    = "sqlstore: deliveries wait for more than five minutes to be applied: does a Worker run? Run more of them, or see what slows Worker.Apply and the database"
 )
 
 // checkBacklog writes a warning if deliveries wait for long.
 func (s *Store) checkBacklog(ctx context.Context) {
 	b, err := s.Backlog(ctx)
 	switch {
-	case err != nil:
-		s.checkDatabase(err)
+	case err != nil: // who uses the database next reports it
 	case b.Waiting > 0 && s.now().Sub(b.Oldest) > backlogWait:
 		s.warn(backlogGrows, slog.Int("waiting", b.Waiting), slog.Duration("oldest", s.now().Sub(b.Oldest).Round(time.Second)))
 	default:
 		s.warnings.Resolved(s.Logger, backlogGrows)
 	}
+}
+
+// lookAtBacklog calls checkBacklog once a minute, for a program in which no Worker runs.
+func (s *Store) lookAtBacklog(ctx context.Context) {
+	now := s.now().UnixNano()
+	before := s.looked.Load()
+	if before == 0 {
+		s.looked.CompareAndSwap(0, now)
+		return
+	}
+	if now-before < int64(backlogInterval) || !s.looked.CompareAndSwap(before, now) {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, time.Second)
+	defer cancel()
+	s.checkBacklog(ctx)
 }
 
 // patience decides when Run returns an error that does not heal by itself.

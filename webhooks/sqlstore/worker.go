@@ -272,8 +272,8 @@ func (o *observation) end(step Step, err error) {
 func (w *Worker) maintain(ctx context.Context) time.Duration {
 	err := w.Store.Maintain(ctx)
 	(&observation{StepObserver: w.Observe, ctx: ctx}).end(Step{}, err)
-	w.Store.checkDatabase(err)
 	if err != nil {
+		w.Store.checkDatabase(working, err)
 		return time.Minute
 	}
 	return time.Hour
@@ -292,7 +292,9 @@ func (w *Worker) observedStep(ctx context.Context) (Step, error) {
 	o := &observation{StepObserver: w.Observe, ctx: ctx}
 	step, err := w.step(ctx, o)
 	o.end(step, err)
-	w.Store.checkDatabase(err)
+	if err != nil || !step.isEmpty() {
+		w.Store.checkDatabase(working, err)
+	}
 	if step.Dead > 0 {
 		w.Store.warn("sqlstore: deliveries became dead letters: see Store.DeadLetters and Store.Requeue", slog.Any("reasons", step.Reasons))
 	}
