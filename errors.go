@@ -70,7 +70,7 @@ func OutcomeOf(err error) Outcome {
 var (
 	ErrUnauthorized = errors.New("unauthorized") // 401: the key is missing, invalid or expired
 	ErrForbidden    = errors.New("forbidden")    // 403: the team has no access
-	ErrNotFound     = errors.New("not found")    // 404
+	ErrNotFound     = errors.New("not found")    // 404, also of a proxy: see [APIError.FromService]
 	ErrConflict     = errors.New("conflict")     // 409
 	ErrValidation   = errors.New("validation")   // 422, an HTTPValidationError; also a *ValidationError
 	ErrRateLimited  = errors.New("rate limited") // 429

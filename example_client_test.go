@@ -232,7 +232,7 @@ func Example_observability() {
 	var calls expvar.Map // expvar.NewMap("labhealth_calls") publishes it
 
 	client, err := labhealth.NewClient(apiKey, labhealth.WithSandboxUS(baseURL),
-		labhealth.WithLogger(slog.Default()), // a call that fails is one warning, which says why
+		labhealth.WithLogger(slog.Default()), // a call that fails is one record, which says why
 		labhealth.WithCallObserver(labhealth.CallObserver{End: func(_ context.Context, c labhealth.Call) {
 			calls.Add(fmt.Sprint(c.Op, " ", c.Outcome, " ", labhealth.FailureOf(c.Err)), 1)
 		}}))

@@ -223,7 +223,7 @@ func WithObserver(f func(context.Context, Attempt)) Option {
 //	                   an unknown outcome
 //	labhealth call     any other call that failed                  warning
 //
-// A call that fails is thus one warning, whatever its attempts were. The attributes are fields of
+// A call that fails is thus one record, whatever its attempts were. The attributes are fields of
 // [Attempt] and [Call], in lower case with underscores, and "failure" and "error": see [FailureOf].
 // Those that are zero are left out, apart from "duration". The record holds no URL, no key, no body
 // and no ID of a patient, and its values are strings, numbers and durations, which a

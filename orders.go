@@ -205,8 +205,8 @@ func (b *UpdateOrderBody) validate(v *validator) {
 // Import creates an order for a sample that already exists: POST /v3/order/import.
 //
 // It is never retried while an attempt may have been processed. After an error, [OutcomeOf] returns
-// the outcome. If it is [OutcomeUnknown], look for the sample ID among the user's orders before you
-// import it again.
+// the outcome. If it is [OutcomeUnknown], look for the sample ID among the user's orders, which
+// [OrdersService.All] lists, before you import it again.
 //
 // A team without access to the closed beta gets an *[APIError] whose status and detail are not
 // documented. A duplicate sample ID is rejected with an *[APIError] too. Source of the latter:

@@ -5,6 +5,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"fmt"
 	"log/slog"
 	"strings"
 	"sync"
@@ -163,5 +164,27 @@ func TestWarnsOfSettings(t *testing.T) {
 		}
 		wantLogged(t, w, `msg="sqlstore: the database is read-only: is it a standby, or a file without permission to write?"`)
 		receive(t, store, heartrates("b", 1, "60"))
+	})
+}
+
+// What ends with its context ends without a warning, also by a deadline.
+func TestEndsWithoutWarning(t *testing.T) {
+	onBoth(t, func(t *testing.T, d database) {
+		store := reactive(t, d, sqlstore.ReactSamples)
+		w := logTo(t, store)
+		ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+		defer cancel()
+		worker := &sqlstore.Worker{Store: store, Poll: time.Millisecond}
+		reactor := &sqlstore.Reactor{Store: store, Poll: time.Millisecond, React: func(context.Context, sqlstore.Reaction) error { return nil }}
+		var running sync.WaitGroup
+		running.Go(func() { worker.Run(ctx) })
+		running.Go(func() { reactor.Run(ctx) })
+		for n := 0; ctx.Err() == nil; n++ {
+			receive(t, store, heartrates(fmt.Sprint(n), n, "60"))
+		}
+		running.Wait()
+		if log := w.String(); log != "" {
+			t.Errorf("log:\n%s", log)
+		}
 	})
 }

@@ -412,7 +412,9 @@ func (r *reacting) turn(ctx context.Context, limit int) (more bool, err error) {
 		if take != nil {
 			r.Store.giveBackReactions(take.seen)
 		}
-		r.Store.checkDatabase(calling, err)
+		if !isEnding(ctx) {
+			r.Store.checkDatabase(calling, err)
+		}
 		if r.Observe.Fail != nil && ctx.Err() == nil {
 			r.Observe.Fail(ctx, err)
 		}

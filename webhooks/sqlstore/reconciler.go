@@ -184,7 +184,7 @@ func (r *Reconciler) run(ctx context.Context) error {
 	var unhealed patience
 	for ctx.Err() == nil {
 		held, err := l.take(ctx)
-		if err != nil {
+		if err != nil && !isEnding(ctx) {
 			r.Store.checkDatabase(reconciling, err)
 		}
 		if held {
@@ -395,7 +395,7 @@ func (p *pass) end(ctx context.Context, err error) error {
 			p.at = progress{}
 		}
 	}
-	if ctx.Err() == nil {
+	if !isEnding(ctx) {
 		p.warn(err)
 		p.checkDeliveries(ctx)
 	}
@@ -406,7 +406,7 @@ func (p *pass) end(ctx context.Context, err error) error {
 }
 
 const (
-	notRead   = "sqlstore: the Reconciler cannot read from the service: what was lost is not found meanwhile"
+	notRead   = "sqlstore: the Reconciler cannot read from the service: neither results nor what was lost are read meanwhile"
 	itemsFail = "sqlstore: orders, users or pages of lists cannot be read or applied: they are tried again"
 )
 

@@ -106,7 +106,7 @@ func TestRejectedKey(t *testing.T) {
 		if took := time.Since(start); took < time.Minute || took > 3*time.Minute || context.Cause(ctx) != rejected {
 			t.Errorf("after %v: %v", took, context.Cause(ctx))
 		}
-		const want = `level=WARN msg="sqlstore: the Reconciler cannot read from the service: what was lost is not found meanwhile" pass=changed error="labhealth: GET /orders: 401 Unauthorized`
+		const want = `level=WARN msg="sqlstore: the Reconciler cannot read from the service: neither results nor what was lost are read meanwhile" pass=changed error="labhealth: GET /orders: 401 Unauthorized`
 		if lines := strings.Count(log.String(), "\n"); lines > 3 || !strings.Contains(log.String(), want) {
 			t.Errorf("%d lines:\n%s", lines, log.String())
 		}

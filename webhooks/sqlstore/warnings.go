@@ -111,6 +111,13 @@ const (
 	databaseUsers
 )
 
+// isEnding reports whether a context is done, or is in a moment: a driver meets the deadline before
+// the context does.
+func isEnding(ctx context.Context) bool {
+	deadline, ok := ctx.Deadline()
+	return ctx.Err() != nil || ok && time.Until(deadline) < 10*time.Millisecond
+}
+
 // checkDatabase writes a warning about an error of the database, or that it works again.
 func (s *Store) checkDatabase(by databaseUser, err error) {
 	switch {

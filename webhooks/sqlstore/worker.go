@@ -273,7 +273,9 @@ func (w *Worker) maintain(ctx context.Context) time.Duration {
 	err := w.Store.Maintain(ctx)
 	(&observation{StepObserver: w.Observe, ctx: ctx}).end(Step{}, err)
 	if err != nil {
-		w.Store.checkDatabase(working, err)
+		if !isEnding(ctx) {
+			w.Store.checkDatabase(working, err)
+		}
 		return time.Minute
 	}
 	return time.Hour
@@ -292,7 +294,7 @@ func (w *Worker) observedStep(ctx context.Context) (Step, error) {
 	o := &observation{StepObserver: w.Observe, ctx: ctx}
 	step, err := w.step(ctx, o)
 	o.end(step, err)
-	if err != nil || !step.isEmpty() {
+	if !isEnding(ctx) && (err != nil || !step.isEmpty()) {
 		w.Store.checkDatabase(working, err)
 	}
 	if step.Dead > 0 {
