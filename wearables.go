@@ -16,8 +16,9 @@ import (
 )
 
 // WearablesService reads the wearable data of the team's users: what the service sends as
-// daily.data events. See [Client.Wearables]. Its methods return raw JSON. Functions ReadSummaries
-// and ReadSamples of package webhooks decode it into the events that deliver it. Source of its
+// daily.data events. Its methods return raw JSON. For typed data, use the functions of package
+// webhooks, which has the types: ReadSummaries and ReadSamples read one resource of a user, ReadAll
+// reads everything, and DecodeSummary decodes one element of a [SummaryPage]. Source of its
 // operations: public API reference only.
 type WearablesService struct{ core *core }
 
