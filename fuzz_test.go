@@ -9,7 +9,7 @@ import (
 )
 
 // responses are the types of responses.
-var answers = []func() any{
+var responses = []func() any{
 	func() any { return new(PostOrderResponse) }, func() any { return new(Order) }, func() any { return new(OrderPage) },
 	func() any { return new(OrderDetails) }, func() any { return new(OrderResults) }, func() any { return new(LabTestPage) },
 	func() any { return new(User) }, func() any { return new(UserPage) }, func() any { return new(WorkoutStream) },
@@ -28,7 +28,7 @@ func FuzzResponses(f *testing.F) {
 		f.Add(uint8(i), []byte(text))
 	}
 	f.Fuzz(func(t *testing.T, which uint8, text []byte) {
-		referencetest.CheckReceived(t, answers[int(which)%len(answers)](), text)
+		referencetest.CheckReceived(t, responses[int(which)%len(responses)](), text)
 	})
 }
 

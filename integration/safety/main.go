@@ -114,7 +114,7 @@ func measure(ctx context.Context, f fault, c client) string {
 	var orders int
 	var leaked bytes.Buffer
 	other := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		received, _ := httputil.DumpRequest(r, true) // what came before an error counts
+		received, _ := httputil.DumpRequest(r, true) // what was received before an error counts
 		mu.Lock()
 		defer mu.Unlock()
 		leaked.Write(received)
