@@ -237,7 +237,7 @@ func TestSettings(t *testing.T) {
 		{map[string]string{"LABHEALTH_ENVIRONMENT": "moon"}, "--environment or LABHEALTH_ENVIRONMENT must be production-us, production-eu, sandbox-us or sandbox-eu"},
 		{map[string]string{"LABHEALTH_API_KEY": ""}, "no team API key is set: set LABHEALTH_API_KEY, or LABHEALTH_API_KEY_FILE to a file that only you can read"},
 		{map[string]string{"LABHEALTH_API_KEY_FILE": "x"}, "LABHEALTH_API_KEY and LABHEALTH_API_KEY_FILE are both set: unset one"},
-		{map[string]string{"LABHEALTH_URL": "http://example.com", "LABHEALTH_ENVIRONMENT": "sandbox-us"}, "sandbox_us: the base URL must be https (http is for loopback addresses, and for the host of WithInsecureHTTP)"},
+		{map[string]string{"LABHEALTH_URL": "http://example.com", "LABHEALTH_ENVIRONMENT": "sandbox-us"}, "sandbox_us: the base URL must be https (http is for loopback addresses only)"},
 	} {
 		t.Run(test.want, func(t *testing.T) {
 			for name, value := range test.set {

@@ -22,6 +22,8 @@ var commandWords = strings.NewReplacer(
 	"check the base URL, WithPath, the IDs", "check the base URL, the IDs",
 	"raise it with WithBodyLimit or WithCallBodyLimit", "ask for less at once, for example with --limit",
 	"raise the limit of WithRateLimit, or the deadline", "try again later",
+	"http is for loopback addresses, and for the host of WithInsecureHTTP", "http is for loopback addresses only",
+	"see TransportError.Cause", "check the network",
 
 	// Users and orders.
 	"use Users.GetOrCreate", "labhealth users create --if-missing prints it",

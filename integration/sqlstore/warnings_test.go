@@ -135,7 +135,7 @@ func TestWarnsOfFunctions(t *testing.T) {
 		wantLogged(t, w, `msg="sqlstore: deliveries became dead letters: see Store.DeadLetters and Store.Requeue" reasons=`)
 		wantLogged(t, w, `msg="sqlstore: deliveries cannot be applied and are attempted again: log the errors in Worker.Apply"`, "the application ")
 		wantLogged(t, w, `msg="sqlstore: Worker.Apply panicked" panic="string\n`, "warnings_test.go:")
-		wantLogged(t, w, `msg="sqlstore: Reactor.React fails: reactions are called again, and given up after Attempts failures" kind=samples reason="the application failed" error_type=*errors.errorString`)
+		wantLogged(t, w, `msg="sqlstore: Reactor.React fails: reactions are called again, and given up after Attempts failures: log the errors in React" kind=samples reason="the application failed" error_type=*errors.errorString`)
 		wantLogged(t, w, `msg="sqlstore: Reactor.React panicked" panic="string\n`, "warnings_test.go:")
 		wantLogged(t, w, `msg="sqlstore: a reaction was given up: see Store.FailedReactions" kind=samples`)
 		wantLogged(t, w, `msg="sqlstore: Reactor.React ignores its context and does not return: it occupies one of the Parallel calls" kind=samples hanging=1`)

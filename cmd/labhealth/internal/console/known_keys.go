@@ -24,7 +24,8 @@ var knownKeys = sync.OnceValue(func() map[string]bool {
 		}
 	}
 	for _, t := range webhooks.EventTypes() {
-		if event, err := webhooks.Parse([]byte(`{"event_type":"` + string(t) + `","data":{}}`)); err == nil {
+		// Data that is empty has no type.
+		if event, err := webhooks.Parse([]byte(`{"event_type":"` + string(t) + `","data":{"other":1}}`)); err == nil {
 			keys.add(reflect.TypeOf(event.Data))
 		}
 	}
