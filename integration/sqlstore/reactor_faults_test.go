@@ -125,7 +125,7 @@ func TestReactionsOfManyOrders(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		// 8 on a server of its own: snapshots of other tests keep deleted rows, which are read again.
+		// 8 on a server of its own: snapshots of other tests keep deleted rows.
 		if steps > 20 || len(c.byID) != 160 {
 			t.Errorf("%d steps for %d reactions", steps, len(c.byID))
 		}
