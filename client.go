@@ -28,8 +28,8 @@ type Client struct {
 	Link *LinkService
 	// Providers lists the providers that users can connect.
 	Providers *ProvidersService
-	// Wearables reads the wearable data of users as raw JSON. ReadAll, ReadSummaries and ReadSamples
-	// of package webhooks read it into types.
+	// Wearables reads the wearable data of users as raw JSON. ReadAll, ReadSummaries and
+	// ReadSamples of package webhooks read it into types.
 	Wearables *WearablesService
 	// Workouts returns the data of workouts.
 	Workouts *WorkoutsService
