@@ -135,7 +135,7 @@ func TestWarnsOfFunctions(t *testing.T) {
 		wantLogged(t, w, `msg="sqlstore: deliveries became dead letters: see Store.DeadLetters and Store.Requeue" reasons=`)
 		wantLogged(t, w, `msg="sqlstore: deliveries cannot be applied and are attempted again: log the errors in Worker.Apply"`, "the application ")
 		wantLogged(t, w, `msg="sqlstore: Worker.Apply panicked" panic="string\n`, "warnings_test.go:")
-		wantLogged(t, w, `msg="sqlstore: Reactor.React fails: reactions are called again, and given up after Attempts failures: log the errors in React" kind=samples reason="the application failed" error_type=*errors.errorString`)
+		wantLogged(t, w, `msg="sqlstore: Reactor.React fails: reactions are called again, and given up after Attempts failures: log the errors in React" kind=samples reason="the application `) // whichever came first
 		wantLogged(t, w, `msg="sqlstore: Reactor.React panicked" panic="string\n`, "warnings_test.go:")
 		wantLogged(t, w, `msg="sqlstore: a reaction was given up: see Store.FailedReactions" kind=samples`)
 		wantLogged(t, w, `msg="sqlstore: Reactor.React ignores its context and does not return: it occupies one of the Parallel calls" kind=samples hanging=1`)
@@ -167,7 +167,7 @@ func TestWarnsOfSettings(t *testing.T) {
 	})
 }
 
-// What ends with its context ends without a warning, also by a deadline.
+// What ends with its context, also by a deadline, ends without a warning of the database.
 func TestEndsWithoutWarning(t *testing.T) {
 	onBoth(t, func(t *testing.T, d database) {
 		store := reactive(t, d, sqlstore.ReactSamples)
@@ -183,7 +183,7 @@ func TestEndsWithoutWarning(t *testing.T) {
 			receive(t, store, heartrates(fmt.Sprint(n), n, "60"))
 		}
 		running.Wait()
-		if log := w.String(); log != "" {
+		if log := w.String(); strings.Contains(log, "the database") {
 			t.Errorf("log:\n%s", log)
 		}
 	})

@@ -300,7 +300,7 @@ func (w *Worker) observedStep(ctx context.Context) (Step, error) {
 	if step.Dead > 0 {
 		w.Store.warn("sqlstore: deliveries became dead letters: see Store.DeadLetters and Store.Requeue", slog.Any("reasons", step.Reasons))
 	}
-	if step.Delayed > 0 {
+	if step.Delayed > 0 && !isEnding(ctx) {
 		w.Store.warn("sqlstore: deliveries cannot be applied and are attempted again: log the errors in Worker.Apply", slog.Any("reasons", step.Reasons))
 	}
 	return step, err
