@@ -150,10 +150,11 @@ func withBaseURL(option string, env Environment, base string) Option {
 }
 
 // WithInsecureHTTP permits a base URL with http instead of https for the named host, which is not a
-// loopback host: the embedded service in another container, or a sidecar that encrypts. Whoever
-// can read the network in between reads the key and the data of patients. [NewClient] logs a
-// warning, and returns an error if the requests would pass through a proxy. No other host is
-// affected, and no redirect changes the scheme or the host.
+// loopback host: the embedded service in another container, or a sidecar that encrypts. host is a
+// name or an IP address, without scheme and port. Whoever can read the network in between reads
+// the key and the data of patients. [NewClient] logs a warning, and returns an error if the
+// requests would pass through a proxy. No other host is affected, and no redirect changes the
+// scheme or the host.
 func WithInsecureHTTP(host string) Option {
 	return func(c *config) error {
 		c.insecureHost = strings.Trim(host, "[]")

@@ -139,12 +139,12 @@ func (e *APIError) errorType() string {
 
 // FromService reports whether the body is in one of the forms in which the service reports errors:
 // a JSON object with a "detail" that has a text, fields or elements, or with an "error_type"; one
-// with an "error", a "message" and its status as "status_code"; one with "state": "error"; or one
-// with "success": false and "failed_sources" or a "user_id"; or a 400 or 409 with the ID of the
-// user or team that exists already. If the body is larger than 64 KiB, its
-// start counts. A proxy or gateway on the way responds with HTML, text, nothing, or JSON of another
-// form, such as {"message": "Not Found"} or the problem of RFC 9457. What it says is not about the
-// resource: its 404 does not mean that an order does not exist.
+// with an "error", a "message" and its status as "status_code"; one with "state": "error"; one with
+// "success": false and "failed_sources" or a "user_id"; or a 400 or 409 with the ID of the user or
+// team that exists already. If the body is larger than 64 KiB, its start counts. A proxy or gateway
+// on the way responds with HTML, text, nothing, or JSON of another form, such as
+// {"message": "Not Found"} or the problem of RFC 9457. What it says is not about the resource: its
+// 404 does not mean that an order does not exist.
 func (e *APIError) FromService() bool {
 	var body serviceError
 	received := e.document()

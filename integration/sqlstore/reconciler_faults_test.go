@@ -601,3 +601,19 @@ func TestReconcileNoDeliveries(t *testing.T) {
 		time.Sleep(10 * time.Minute)
 	})
 }
+
+// Deliveries that nobody applies are a warning of whoever receives them.
+func TestReceiveWithoutWorker(t *testing.T) {
+	inFakeTime(t, func(t *testing.T, s *faulty) {
+		w := logTo(t, s.store)
+		for n := range 10 {
+			d := heartrates(fmt.Sprint(n), 1, "60")
+			d.ReceivedAt = time.Now()
+			receive(t, s.store, d)
+			time.Sleep(time.Minute)
+			if warns := strings.Contains(w.String(), "deliveries wait for more than five minutes to be applied: does a Worker run?"); warns != (n > 5) {
+				t.Errorf("after %d minutes: %v\n%s", n, warns, w)
+			}
+		}
+	})
+}

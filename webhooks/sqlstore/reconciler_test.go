@@ -102,6 +102,8 @@ func TestRejectedKey(t *testing.T) {
 				return false, &labhealth.TransportError{Op: "GET /orders"}
 			}
 			return false, rejected
+		}}, {Reconciler: r, name: "results", every: time.Second, run: func(*pass, context.Context) (bool, error) {
+			return true, nil // nothing is due: it says nothing about the key
 		}}}, cancel)
 		if took := time.Since(start); took < time.Minute || took > 3*time.Minute || context.Cause(ctx) != rejected {
 			t.Errorf("after %v: %v", took, context.Cause(ctx))

@@ -48,7 +48,7 @@ const (
 	closedByProgram = "sqlstore: the program has closed the database: stop what uses it before"
 )
 
-// warnings are all messages about the database.
+// databaseWarnings are all messages about the database.
 var databaseWarnings = func() []string {
 	list := []string{tablesMissing, tablesNewer, databaseFailed, unreachable, tooSlow, closedByProgram}
 	for _, advice := range databaseAdvice {
