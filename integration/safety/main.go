@@ -1,5 +1,5 @@
 // Command safety counts the orders that a service creates for one import while the network fails,
-// with this library and with other clients, and writes the table of docs/safety.md:
+// with this library and with other clients, and writes the table of docs/promises.md:
 //
 //	go run -C integration ./safety
 package main
@@ -30,7 +30,7 @@ import (
 )
 
 // document is relative to the module of this package.
-const document = "../docs/safety.md"
+const document = "../docs/promises.md"
 
 var marked = regexp.MustCompile(`(?s)<!-- orders -->\n.*<!-- /orders -->`)
 
