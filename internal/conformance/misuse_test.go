@@ -54,7 +54,7 @@ var misusedFunctions = map[string]any{
 	"management.NewClient": management.NewClient,
 
 	"sqlstore.Open": sqlstore.Open, "sqlstore.Schema": sqlstore.Schema,
-	"sqlstore.Copy": sqlstore.Copy, "sqlstore.Move": sqlstore.Move, "sqlstore.NewShards": sqlstore.NewShards, "sqlstore.Slot": sqlstore.Slot,
+	"sqlstore.Slot": sqlstore.Slot,
 
 	"webhooks.DecodeSummary": webhooks.DecodeSummary, "webhooks.DeliveryID": webhooks.DeliveryID, "webhooks.DeliveryIDFrom": webhooks.DeliveryIDFrom, "webhooks.EventOfOrder": webhooks.EventOfOrder,
 	"webhooks.EventTypes": webhooks.EventTypes, "webhooks.NewHandler": webhooks.NewHandler, "webhooks.NewRawHandler": webhooks.NewRawHandler,
@@ -80,7 +80,7 @@ var misusedTypes = map[string]any{
 	"webhooks.ProviderConnection": webhooks.ProviderConnection{}, "webhooks.Summary": webhooks.Summary{}, "webhooks.Unknown": webhooks.Unknown{},
 	"webhooks.Verifier": webhooks.Verifier{},
 	"sqlstore.Error":    sqlstore.Error{}, "sqlstore.Store": sqlstore.Store{}, "sqlstore.Worker": sqlstore.Worker{},
-	"sqlstore.Shards": sqlstore.Shards{}, "sqlstore.Reconciler": sqlstore.Reconciler{}, "sqlstore.Reactor": sqlstore.Reactor{},
+	"sqlstore.Reconciler": sqlstore.Reconciler{}, "sqlstore.Reactor": sqlstore.Reactor{},
 }
 
 // faultFunctions are called by the embedded service, with the request that they disturb.
