@@ -29,6 +29,7 @@ import (
 
 	"github.com/labhealth/labhealth-go"
 	"github.com/labhealth/labhealth-go/internal/httptracetest"
+	"github.com/labhealth/labhealth-go/internal/testform"
 	"github.com/labhealth/labhealth-go/internal/transport"
 )
 
@@ -335,6 +336,7 @@ func gzipOf(b []byte) []byte {
 }
 
 func TestMain(m *testing.M) {
+	testform.Choose()
 	transport.Poison = true
 	goleak.VerifyTestMain(m)
 }

@@ -23,9 +23,12 @@ import (
 	"time"
 
 	"go.uber.org/goleak"
+
+	"github.com/labhealth/labhealth-go/internal/testform"
 )
 
 func TestMain(m *testing.M) {
+	testform.Choose()
 	Poison = true
 	goleak.VerifyTestMain(m)
 }
