@@ -164,18 +164,13 @@ func safeCell(s string) string {
 	return b.String()
 }
 
-// position is where a record is in its source.
-type position struct {
-	record int64
-	line   int
-}
-
 // rejectionWindow is the number of rejections that are in memory at once. Tests change it.
 var rejectionWindow = 10_000
 
 // rejectionPass ranges over the source and the journal and writes the rejections in order.
 type rejectionPass struct {
-	*run
+	*sourcePass
+
 	out    *rejectionWriter
 	window []Rejection
 	open   map[sampleKey]int // the rejections in the window that the journal completes
@@ -187,9 +182,9 @@ func (r *run) writeRejections(failed bool) error {
 	if r.opts.Rejections == nil && r.opts.RejectionsCSV == nil {
 		return nil
 	}
-	out, err := newRejectionWriter(&r.opts)
+	out, err := newRejectionWriter(r.opts)
 	if err == nil {
-		p := rejectionPass{run: r, out: out, open: map[sampleKey]int{}}
+		p := rejectionPass{sourcePass: r.pass, out: out, open: map[sampleKey]int{}}
 		err = cmp.Or(p.readSource(failed), p.flush(), p.addStrays())
 	}
 	if out.table != nil {
@@ -203,13 +198,13 @@ func (r *run) writeRejections(failed bool) error {
 }
 
 func (p *rejectionPass) readSource(failed bool) error {
-	if c := &p.index.counts; p.extraInvalid == 0 && c[categoryPending]+c[categoryRejected]+c[categoryInvalid]+c[categoryChanged]+c[categoryUnknown] == 0 {
+	if c := p.writer.counts(); c[categoryPending]+c[categoryRejected]+c[categoryInvalid]+c[categoryChanged]+c[categoryUnknown] == 0 {
 		return nil // nothing to report
 	}
-	p.clearFlag(visited)
+	p.writer.clearFlag(visited)
 	number := int64(0)
 	for record, err := range p.source {
-		if number++; number > p.records {
+		if number++; number > p.read {
 			return nil
 		}
 		j, key, err := p.rejectionOf(record, err, number)
@@ -245,8 +240,8 @@ func (p *rejectionPass) rejectionOf(record Record, err error, number int64) (j R
 	s := state{flags: invalid}
 	first := true
 	if j.SampleID != "" {
-		key = p.index.key(j.SampleID)
-		s = p.visit(key)
+		key = p.writer.index.key(j.SampleID)
+		s = p.writer.mark(key, visited)
 		if !s.has(inSource) {
 			return j, key, errChangedSource
 		}
@@ -307,11 +302,11 @@ func rejectedOutcome(s state, isFirst, isInvalid bool) string {
 // flush completes the rejections in the window from the journal and writes them.
 func (p *rejectionPass) flush() error {
 	if len(p.open) > 0 {
-		for e, err := range p.lastEntries() {
+		for e, err := range p.writer.lastEntries() {
 			if err != nil {
 				return err
 			}
-			at, ok := p.open[p.index.key(e.SampleID)]
+			at, ok := p.open[p.writer.index.key(e.SampleID)]
 			if !ok {
 				continue
 			}
@@ -337,10 +332,10 @@ func (p *rejectionPass) flush() error {
 
 // addStrays writes the records that the source does not have, if it was read.
 func (p *rejectionPass) addStrays() error {
-	if p.index.counts[categoryStray] == 0 || !p.checked {
+	if p.writer.counts()[categoryStray] == 0 || !p.checked {
 		return nil
 	}
-	for e, err := range p.lastEntries() {
+	for e, err := range p.writer.lastEntries() {
 		if err == nil && e.state.category() == categoryStray {
 			err = p.out.write(&Rejection{Outcome: "unknown", SampleID: e.SampleID, StatusCode: e.StatusCode, RequestID: e.RequestID})
 		}
@@ -358,10 +353,10 @@ type entryState struct {
 }
 
 // lastEntries ranges over the journal and yields the last entry of each record.
-func (r *run) lastEntries() iter.Seq2[entryState, error] {
+func (w *journalWriter) lastEntries() iter.Seq2[entryState, error] {
 	return func(yield func(entryState, error) bool) {
 		var number uint32
-		for e, err := range r.journal.Entries() {
+		for e, err := range w.journal.Entries() {
 			if err != nil {
 				yield(entryState{}, err)
 				return
@@ -373,10 +368,7 @@ func (r *run) lastEntries() iter.Seq2[entryState, error] {
 			if e.Step == StepBegin {
 				continue
 			}
-			r.mu.Lock()
-			s := r.index.states[r.index.key(e.SampleID)]
-			r.mu.Unlock()
-			if s.entry == number && !yield(entryState{e, s}, nil) {
+			if s := w.state(w.index.key(e.SampleID)); s.entry == number && !yield(entryState{e, s}, nil) {
 				return
 			}
 		}
