@@ -1,11 +1,14 @@
 package labhealth
 
 import (
+	"bytes"
 	"net/http"
 	"net/textproto"
 	"net/url"
 	"slices"
 	"strings"
+
+	"github.com/labhealth/labhealth-go/internal/transport"
 )
 
 // CallOption configures one call. If an option is invalid, the call returns an error and sends
@@ -25,6 +28,26 @@ type callConfig struct {
 	page           *pageOptions // of the iterator over pages that makes the call, nil for none
 }
 
+// configure applies the options of a call.
+func (c *core) configure(r *request, opts []CallOption) (*callConfig, error) {
+	cfg := &callConfig{
+		header: http.Header{}, policy: c.policy,
+		maxBody: max(c.maxBody, r.maxBody), repeatable: r.repeatable,
+	}
+	if r.query != nil {
+		cfg.query = r.query.query().Values
+	}
+	for _, opt := range opts {
+		if opt == nil {
+			continue
+		}
+		if err := opt(cfg); err != nil {
+			return nil, err
+		}
+	}
+	return cfg, nil
+}
+
 // Response is the HTTP response of a call, in addition to the value that the call returns. See
 // [WithResponse].
 type Response struct {
@@ -36,6 +59,15 @@ type Response struct {
 	Body      []byte
 	Attempts  int    // number of attempts
 	RequestID string // the service's ID of the request; empty if it sent none
+}
+
+func newResponse(result *transport.Result) Response {
+	response := Response{Attempts: result.Attempts}
+	if r := result.Response; r != nil {
+		response.StatusCode, response.Header = r.StatusCode, r.Header
+		response.Body, response.RequestID = bytes.Clone(r.Body), r.RequestID
+	}
+	return response
 }
 
 // WithHeader adds a header to the request. It replaces the values of [WithDefaultHeader] and of a

@@ -132,7 +132,7 @@ func (c *core) observeCall(ctx context.Context, r request, opts []CallOption) er
 	started := o.start(ctx)
 	sending, cancel := within(started, ctx)
 	defer cancel()
-	err = c.attempt(sending, r, o, opts)
+	err = c.perform(sending, r, o, opts)
 	return err
 }
 
