@@ -50,8 +50,7 @@ func (p *sourcePass) check() error {
 			return context.Cause(p.ctx)
 		}
 		line := Rejection{Record: p.read + 1, SampleID: record.Body.SampleID, Line: record.Line}
-		sum, err := p.checkRecord(&record.Body, err, &line)
-		record.header.name(line.Fields)
+		sum, err := p.checkRecord(&record, err, &line)
 		if err := cmp.Or(err, record.checkUsers(p.opts.DryRun)); err != nil {
 			return err
 		}
@@ -66,21 +65,22 @@ func (p *sourcePass) check() error {
 
 // checkRecord returns the digest of a record, or of the error that the source returned instead, and
 // adds the problems of the record to line.
-func (p *sourcePass) checkRecord(body *labhealth.ImportOrderBody, err error, line *Rejection) (sum digest, _ error) {
+func (p *sourcePass) checkRecord(record *Record, err error, line *Rejection) (sum digest, _ error) {
 	if err == nil {
-		sum, err = p.writer.index.digest(body)
+		sum, err = p.writer.index.digest(&record.Body)
 	}
 	var recordErr *RecordError
 	switch {
 	case err == nil:
-		line.Fields = problemsOfBody(body)
+		line.Fields = problemsOfBody(&record.Body)
+		record.header.name(line.Fields)
+		return sum, record.header.missingErr()
 	case errors.As(err, &recordErr):
 		line.SampleID, line.Line, line.Fields = recordErr.SampleID, cmp.Or(recordErr.Line, line.Line), recordErr.Problems
 		rand.Read(sum[:]) // so that it differs from all other records
-	default:
-		return sum, sourceError(err)
+		return sum, recordErr.header.missingErr()
 	}
-	return sum, nil
+	return sum, sourceError(err)
 }
 
 // problemsOfBody returns the problems of a record that can be encoded.
