@@ -40,7 +40,6 @@ var suites = map[string]suite{
 	"series":    {"integration/compare", `^BenchmarkSeries$`, "1x", 1, 3, false},
 	"users":     {"integration/compare", `^BenchmarkUsers$/^100000$`, "1x", 2, 0, false},
 	"million":   {"integration/compare", `^BenchmarkUsers$/^1000000$`, "1x", 2, 3, false},
-	"link":      {"integration/compare", `^BenchmarkLink$`, "1x", 2, 1, false},
 
 	"samples":    {"integration/compare", `^BenchmarkParse$/^uniform$/^10+$/^(encoding|ours|goccy|sonic|jx)$`, "50ms", 1, 3, true},
 	"keys":       {"webhooks", `^BenchmarkLatest$//^10{3,6}$/^1$`, "50ms", 1, 3, true},

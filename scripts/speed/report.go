@@ -78,7 +78,6 @@ func (m *measurement) report() string {
 	m.writeRetained(&b)
 	m.writeLatest(&b)
 	m.writeUsers(&b)
-	m.writeLink(&b)
 	m.writeScans(&b)
 	if t := m.median("transport", "Transport", "ns/op"); t > 0 {
 		fmt.Fprintf(&b, "\nThe transport alone, over a `RoundTripper` that responds at once: %s and %s allocations per call.\n",
@@ -200,20 +199,6 @@ func (m *measurement) writeUsers(b *strings.Builder) {
 		rows = append(rows, append(cells, "**"+times(ratio)+"**"))
 	}
 	writeTable(b, []string{"largest heap above that of an empty program, all users in pages of 500", "this module", "of it live", "plain loop", "of it live", "time of the plain loop"}, rows)
-}
-
-// writeLink writes what requesting the next page ahead gains.
-func (m *measurement) writeLink(b *strings.Builder) {
-	var rows [][]string
-	for _, row := range []struct{ name, bench string }{
-		{"does nothing", "Link/0s/"}, {"works for 20 ms per page", "Link/20ms/"},
-	} {
-		if ratio := m.ratio("link", row.bench+"ours", row.bench+"ours-ahead"); ratio > 0 {
-			rows = append(rows, []string{row.name, duration(m.median("link", row.bench+"ours", "ns/op")),
-				duration(m.median("link", row.bench+"ours-ahead", "ns/op")), "**" + times(ratio) + "**"})
-		}
-	}
-	writeTable(b, []string{"100,000 users in pages of 500, each response 20 ms later, in a loop that", "one page at a time", "`WithPrefetch`", ""}, rows)
 }
 
 func (m *measurement) writeScans(b *strings.Builder) {
