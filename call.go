@@ -16,10 +16,9 @@ type core struct {
 	userAgent []string
 	http      *transport.Client
 	policy    RetryPolicy
-	maxBody   int64
+	maxBody   int64             // of WithBodyLimit; 0 for the limit of the operation
 	orgID     string            // the first path parameter; empty for the team API
 	paths     map[string]string // operation → its path at this deployment
-	observers []func(context.Context, Attempt)
 
 	callObservers []CallObserver
 	observed      func(*core, context.Context, request, []CallOption) error   // set with callObservers
@@ -40,7 +39,7 @@ type request struct {
 	// What few operations do differently.
 	minTimeout  time.Duration         // raises the timeout of an attempt of a write
 	errorsIn200 bool                  // a 200 response may report an error
-	maxBody     int64                 // raises the client's body limit, for large responses
+	maxBody     int64                 // for large responses; 0 for the default
 	repeatable  bool                  // accepts WithIdempotencyKey
 	refine      func(*APIError) error // turns an APIError into a more specific error; nil for none
 	target      *target               // of Do; nil for the operations
@@ -124,8 +123,8 @@ func (c *core) perform(ctx context.Context, r request, o *observation, opts []Ca
 	if err != nil {
 		return withOp(r.op, err)
 	}
-	if o != nil || len(c.observers) > 0 {
-		q.Observe = c.observer(ctx, r.op, o)
+	if o != nil {
+		q.Observe = func(a transport.Attempt) { o.observe(ctx, a) }
 	}
 	auth := c.authorize(q)
 	for _, debug := range c.debug {
@@ -134,9 +133,6 @@ func (c *core) perform(ctx context.Context, r request, o *observation, opts []Ca
 	result := c.http.Do(ctx, q, r.decode)
 	if cfg.response != nil {
 		*cfg.response = newResponse(result)
-	}
-	if cfg.page != nil {
-		cfg.page.attempts = result.Attempts
 	}
 	if err := resultError(&r, result); err != nil {
 		return auth.explain(err)

@@ -2,6 +2,7 @@ package labhealth
 
 import (
 	"bytes"
+	"cmp"
 	"net/http"
 	"net/textproto"
 	"net/url"
@@ -24,15 +25,14 @@ type callConfig struct {
 	policy         RetryPolicy
 	maxBody        int64
 	idempotencyKey string
-	repeatable     bool         // the operation accepts an idempotency key
-	page           *pageOptions // of the iterator over pages that makes the call, nil for none
+	repeatable     bool // the operation accepts an idempotency key
 }
 
 // configure applies the options of a call.
 func (c *core) configure(r *request, opts []CallOption) (*callConfig, error) {
 	cfg := &callConfig{
 		header: http.Header{}, policy: c.policy,
-		maxBody: max(c.maxBody, r.maxBody), repeatable: r.repeatable,
+		maxBody: cmp.Or(c.maxBody, r.maxBody, maxBody), repeatable: r.repeatable,
 	}
 	if r.query != nil {
 		cfg.query = r.query.query().Values
@@ -132,10 +132,7 @@ func WithResponse(r *Response) CallOption {
 			return invalid("needs a *Response", "WithResponse")
 		}
 		c.response = r
-		if c.page != nil && c.page.ahead { // the loop may read r until it is at this page
-			c.page.target, c.response = r, &c.page.response
-		}
-		*c.response = Response{}
+		*r = Response{}
 		return nil
 	}
 }
@@ -155,18 +152,6 @@ func WithCallRetry(p RetryPolicy) CallOption {
 		if c.policy, err = p.withDefaults(c.policy); err != nil {
 			return invalid(err.Error(), "WithCallRetry")
 		}
-		return nil
-	}
-}
-
-// WithCallBodyLimit limits the size of the response body of one call, in bytes after decompression.
-// It replaces [WithBodyLimit].
-func WithCallBodyLimit(n int64) CallOption {
-	return func(c *callConfig) error {
-		if n <= 0 {
-			return invalid("must be positive", "WithCallBodyLimit")
-		}
-		c.maxBody = n
 		return nil
 	}
 }

@@ -57,6 +57,9 @@ func (c *core) encode(r *request, cfg *callConfig) (*transport.Request, error) {
 	return q, nil
 }
 
+// maxBody limits the body of most responses.
+const maxBody = 8 << 20
+
 // jsonType is the value of headers that many requests share. It is not modified.
 var jsonType = []string{"application/json"}
 

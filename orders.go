@@ -369,9 +369,8 @@ func (s *OrdersService) List(ctx context.Context, params ListOrdersParams, opts 
 }
 
 // All returns an iterator over the orders, page by page, starting at params.Page. It holds one page
-// at a time, two with [WithPrefetch], and each range over it starts again. Iteration stops at the
-// first error. The iterator returns an error if the service repeats a page or ignores the page
-// number.
+// at a time, and each range over it starts again. Iteration stops at the first error. The iterator
+// returns an error if the service repeats a page or ignores the page number.
 //
 // Orders that are created or change during the iteration can move others between pages. When the
 // total becomes smaller, because orders no longer match, the iterator reads again the pages to

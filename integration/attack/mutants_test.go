@@ -36,7 +36,6 @@ const (
 	errorsFile    = "errors.go"
 	bufferFile    = "internal/transport/buffer.go"
 	readFile      = "internal/transport/read.go"
-	prefetchFile  = "prefetch.go"
 	budgetFile    = "internal/transport/budget.go"
 )
 
@@ -134,7 +133,6 @@ var mutants = []mutant{
 	{"the timeout of the http.Client is ignored", []edit{{transportFile, "limit > 0 && limit < call.timeout {", "limit > 0 && limit < 0 {"}}},
 	{"bytes after a response through a proxy are logged", []edit{{connFile, "\ttunnel.MaxIdleConnsPerHost = -1\n", ""}}},
 	{"the budget grows without an outage", []edit{{budgetFile, "min(b.tokens+tokensPerCall, maxTokens)", "b.tokens + tokensPerCall"}}},
-	{"a page that was requested ahead is requested again", []edit{{prefetchFile, "\tif r.ahead != nil {\n\t\treturn r.take()\n\t}\n\toptions", "\tr.stop()\n\toptions"}}},
 }
 
 // mutantTime is how long a mutant is attacked.

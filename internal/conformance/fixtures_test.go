@@ -410,6 +410,11 @@ func (s *script) only(t testing.TB) sent {
 	return s.sent[0]
 }
 
+// observing calls f after each attempt.
+func observing(f func(context.Context, labhealth.Attempt)) labhealth.Option {
+	return labhealth.WithCallObserver(labhealth.CallObserver{Attempt: f})
+}
+
 // scripted returns a client with a script. A call makes one attempt unless opts change that.
 func scripted(t testing.TB, replies []reply, opts ...labhealth.Option) (*labhealth.Client, *script) {
 	t.Helper()
