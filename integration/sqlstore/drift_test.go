@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"github.com/google/uuid"
 	"strings"
 	"testing"
 	"time"
@@ -82,7 +83,7 @@ func TestDriftIsKept(t *testing.T) {
 			t.Errorf("%d samples", n)
 		}
 
-		reasons, numbers := map[string]int{}, []int64{}
+		reasons, numbers := map[string]int{}, []uuid.UUID{}
 		samples, i := 0, 0
 		for letter, err := range store.DeadLetters(t.Context()) {
 			if err != nil {
@@ -93,7 +94,7 @@ func TestDriftIsKept(t *testing.T) {
 			}
 			i++
 			reasons[letter.Reason]++
-			numbers = append(numbers, letter.Number)
+			numbers = append(numbers, letter.ID)
 			samples += strings.Count(string(letter.Delivery.Body), `"unit"`)
 		}
 		if diff := cmp.Diff(map[string]int{"some of the data cannot be read": 9, "the summary has no readable id": 1}, reasons); diff != "" || samples != 1000 {

@@ -117,7 +117,7 @@ func TestOrderOfSuspects(t *testing.T) {
 		}
 	}
 	workers.Wait()
-	rows, err := db.Query("SELECT delivery_id FROM labhealth_inbox ORDER BY due, number")
+	rows, err := db.Query("SELECT delivery_id FROM labhealth_inbox ORDER BY due")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -150,7 +150,7 @@ func TestLockedUser(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer lock.Rollback()
-	if _, err := lock.Exec("INSERT INTO labhealth_users (user_id) VALUES ($1)", user(1).String()); err != nil {
+	if _, err := lock.Exec("INSERT INTO labhealth_users (slot, user_id) VALUES ($1, $2)", sqlstore.Slot(user(1)), user(1).String()); err != nil {
 		t.Fatal(err)
 	}
 	worker := &sqlstore.Worker{Store: store, Attempts: 1, Delay: time.Hour, Timeout: 2 * time.Second}
@@ -159,13 +159,13 @@ func TestLockedUser(t *testing.T) {
 		step, _ := worker.Step(t.Context())
 		applied += step.Applied
 	}
-	if applied != 1 || count(t, db, "labhealth_inbox WHERE attempts = 0 AND due > 1700000000000000000") != 20 {
-		t.Errorf("%d applied, %d delayed", applied, count(t, db, "labhealth_inbox WHERE due > 1700000000000000000"))
+	if applied != 1 || count(t, db, "labhealth_inbox WHERE attempts = 0 AND part = 2") != 20 {
+		t.Errorf("%d applied, %d delayed", applied, count(t, db, "labhealth_inbox WHERE part = 2"))
 	}
 	if err := lock.Rollback(); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := db.Exec("UPDATE labhealth_inbox SET due = 1800000000 * CAST(1000000 AS bigint)"); err != nil {
+	if _, err := db.Exec("UPDATE labhealth_inbox SET part = 1"); err != nil {
 		t.Fatal(err)
 	}
 	worker.Timeout = time.Minute
@@ -183,7 +183,7 @@ func TestLockQueue(t *testing.T) {
 	for i := range n {
 		receive(t, store, heartrates(fmt.Sprint("msg_", i), 1, "60"))
 	}
-	if _, err := db.Exec("INSERT INTO labhealth_users (user_id) VALUES ($1)", user(1).String()); err != nil {
+	if _, err := db.Exec("INSERT INTO labhealth_users (slot, user_id) VALUES ($1, $2)", sqlstore.Slot(user(1)), user(1).String()); err != nil {
 		t.Fatal(err)
 	}
 	lock, err := db.Begin()

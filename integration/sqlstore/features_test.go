@@ -175,7 +175,7 @@ func useAll(t *testing.T, store *sqlstore.Store) {
 	for d, err := range store.DeadLetters(ctx) {
 		no(err)
 		if letters++; letters == 1 {
-			_, err = store.Requeue(ctx, d.Number)
+			_, err = store.Requeue(ctx, d.ID)
 			no(err)
 		}
 	}
