@@ -313,13 +313,3 @@ func clear(t *testing.T, d database) {
 		}
 	}
 }
-
-// apply applies deliveries in batches.
-func apply(t testing.TB, store *sqlstore.Store, all []webhooks.Delivery) {
-	t.Helper()
-	for batch := range slices.Chunk(all, 20) {
-		if _, err := store.ApplyAll(t.Context(), batch); err != nil {
-			t.Fatal(err)
-		}
-	}
-}

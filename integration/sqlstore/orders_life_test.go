@@ -434,9 +434,9 @@ func TestOrderStatements(t *testing.T) {
 		deliveries []webhooks.Delivery
 		want       []int // when everything is new, and when it is stored
 	}{
-		"samples": {samples, []int{9, 4}},
+		"samples": {samples, []int{6, 3}},
 		"orders":  {orders, []int{5, 3}},
-		"both":    {slices.Concat(samples, orders), []int{13, 6}},
+		"both":    {slices.Concat(samples, orders), []int{10, 5}},
 	} {
 		if got := statementsOf(t, d, c.deliveries); !slices.Equal(got, c.want) {
 			t.Errorf("%s take %d statements, want %d", name, got, c.want)

@@ -116,14 +116,19 @@ func (s *Store) count(ctx context.Context, tx *sql.Tx, q queue, part int, c *cur
 	}
 	all.slots = allSlots.ints
 	var heads []place
-	err = s.query(ctx, tx, func(rows *sql.Rows) error {
-		var head place
-		var at int64
-		err := rows.Scan(&head.slot, &head.due, &at)
-		heads, oldest = append(heads, head), earlier(oldest, time.Unix(0, at).UTC())
-		return err
-	}, `SELECT k.slot, q.due, q.`+q.time+` FROM {k: slot smallint, due bigint} {first q: q.due, q.`+q.time+` | `+q.rows+` | ORDER BY q.due, q.id}`,
-		part, until, rowList{len(all.slots), func(w *rowWriter, i int) { w.place(place{all.slots[i], all.from[all.slots[i]]}) }})
+	for chunk := range slices.Chunk(all.slots, s.listSize()) {
+		err = s.query(ctx, tx, func(rows *sql.Rows) error {
+			var head place
+			var at int64
+			err := rows.Scan(&head.slot, &head.due, &at)
+			heads, oldest = append(heads, head), earlier(oldest, time.Unix(0, at).UTC())
+			return err
+		}, `SELECT k.slot, q.due, q.`+q.time+` FROM {k: slot smallint, due bigint} {first q: q.due, q.`+q.time+` | `+q.rows+` | ORDER BY q.due, q.id}`,
+			part, until, rowList{len(chunk), func(w *rowWriter, i int) { w.place(place{chunk[i], all.from[chunk[i]]}) }})
+		if err != nil {
+			break
+		}
+	}
 	if c != nil {
 		c.end(all, time.Now(), heads, false)
 	}
@@ -131,7 +136,7 @@ func (s *Store) count(ctx context.Context, tx *sql.Tx, q queue, part int, c *cur
 		return 0, time.Time{}, err
 	}
 	slots := 0
-	for chunk := range slices.Chunk(heads, sqliteChunk) {
+	for chunk := range slices.Chunk(heads, min(sqliteChunk, s.listSize())) {
 		var some int
 		_, err = s.queryRow(ctx, tx, into{&some}, `SELECT count(*) FROM (SELECT 1 FROM {k: slot smallint, due bigint} {each q: q.due | `+q.rows+`} LIMIT $3::integer) AS counted`,
 			part, until, limit-n, rowList{len(chunk), func(w *rowWriter, i int) { w.place(chunk[i]) }})

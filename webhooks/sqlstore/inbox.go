@@ -5,7 +5,6 @@ import (
 	"database/sql"
 	"encoding/binary"
 	"errors"
-	"iter"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -210,7 +209,7 @@ const inboxColumns = `i.slot, CAST(i.{row} AS text), i.part, i.due, i.id, i.rece
 
 // selectRows reads and locks rows of a part, slot by slot.
 func (s *Store) selectRows(ctx context.Context, tx *sql.Tx, p part, scan *scan, until int64, limit int) (taken []inboxRow, err error) {
-	for chunk := range s.chunks(scan.slots) {
+	for chunk := range slices.Chunk(scan.slots, s.listSize()) {
 		err := s.scanRows(ctx, tx, &taken, `SELECT `+inboxColumns+` FROM {k: slot smallint, due bigint}
 			{each i: {row}, i.* | labhealth_inbox | i.slot = {slot} AND i.part = $1::smallint AND i.due >= k.due AND i.due <= $2::bigint | ORDER BY i.due, i.id LIMIT $3::integer{skip}}
 			LIMIT $3::integer`, p, until, limit-len(taken), rowList{len(chunk), func(w *rowWriter, i int) {
@@ -224,14 +223,6 @@ func (s *Store) selectRows(ctx context.Context, tx *sql.Tx, p part, scan *scan, 
 		}
 	}
 	return taken, nil
-}
-
-// chunks returns the parts of a list of slots that one statement has.
-func (s *Store) chunks(slots []int64) iter.Seq[[]int64] {
-	if s.name == SQLite {
-		return slices.Chunk(slots, sqliteChunk)
-	}
-	return slices.Chunk(slots, Slots)
 }
 
 // takeOne reads and locks a row that was read before, unless another worker has it, or has

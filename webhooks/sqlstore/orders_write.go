@@ -236,13 +236,18 @@ func (r *batchReader) addOrder(delivery int32, d webhooks.Delivery) error {
 		o.slot.lowest = min(o.slot.lowest, o.updated)
 		r.orders = append(r.orders, o)
 	case *webhooks.CriticalResult:
+		user = cmp.Or(data.UserID, user)
 		r.orderOf(orderKey{user, data.OrderID}).resultsSoon = true
 	case *webhooks.MatchReview:
 		if data.ResolvedOrderID == nil {
 			return nil
 		}
+		if data.ResolvedUserID != nil {
+			user = *data.ResolvedUserID
+		}
 		r.orderOf(orderKey{user, *data.ResolvedOrderID}).resultsSoon = true
 	case *webhooks.LabAppointment:
+		user = cmp.Or(data.UserID, user)
 		r.orderOf(orderKey{user, data.OrderID}).checkSoon = true
 	default:
 		return nil

@@ -174,7 +174,7 @@ func (t *reactionTake) look(ctx context.Context, tx *sql.Tx) error {
 
 // read reads and locks up to limit rows of a scan.
 func (t *reactionTake) read(ctx context.Context, tx *sql.Tx, scan *scan, until int64, limit int) (all []reactionRow, err error) {
-	for chunk := range t.s.chunks(scan.slots) {
+	for chunk := range slices.Chunk(scan.slots, t.s.listSize()) {
 		rows, err := t.s.scanReactions(ctx, tx, `SELECT `+reactionColumns+` FROM {k: slot smallint, due bigint}
 			{each r: {row}, r.* | labhealth_reactions | r.slot = {slot} AND r.due >= k.due AND r.due <= $1::bigint | ORDER BY r.due, r.id LIMIT $2::integer{skip}}
 			LIMIT $2::integer`, until, limit-len(all), rowList{len(chunk), func(w *rowWriter, i int) { w.place(place{chunk[i], scan.from[chunk[i]]}) }})

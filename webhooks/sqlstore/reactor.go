@@ -121,7 +121,8 @@ func (r *Reactor) run(ctx context.Context) error {
 		}
 		if err != nil {
 			failures++
-			backoff := min(50*time.Millisecond<<min(failures, 10), 10*time.Second)
+			n := max(1, failures-r.Store.slotFailures())
+			backoff := min(50*time.Millisecond<<min(n, 10), 10*time.Second)
 			run.wait(ctx, backoff/2+jitter.Within(backoff/2), false)
 			continue
 		}
@@ -414,8 +415,9 @@ func (r *reacting) turnSlots(ctx context.Context, limit int) (more bool, failure
 		slots = append(slots, slot)
 	}
 	slices.Sort(slots)
+	calling := len(r.calling)
 	for _, slot := range r.Store.failing.without(slices.Compact(slots)) {
-		n := max(0, limit-len(r.calling))
+		n := max(0, limit-(len(r.calling)-calling))
 		if n == 0 && len(finished[slot]) == 0 {
 			continue
 		}

@@ -103,6 +103,7 @@ func (a *texts) text(e ast.Expr) string {
 // allPlaces are parts of the statements that read all slots. They are not part of what receives and
 // applies deliveries.
 var allPlaces = []string{
+	"FROM labhealth_schema",
 	"o.slot IN {any: smallint} AND o.order_id = $1::uuid", // orders, timelines and results by the order alone
 	"r.slot IN {any: smallint} AND r.order_id = $1::uuid",
 	"o.slot IN {any: smallint} AND …",

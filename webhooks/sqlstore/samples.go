@@ -47,13 +47,24 @@ type storedSeries struct {
 // maxShapes is the number of shapes that a series can have. Samples in others are stored as JSON.
 const maxShapes = 255
 
-// findSeries returns the stored series with these keys.
+// findSeries returns the stored series with these keys, which are in ascending order of their slots.
 func (s *Store) findSeries(ctx context.Context, q queryer, keys []webhooks.Series) ([]storedSeries, error) {
 	found := make([]storedSeries, len(keys))
 	for i := range keys {
 		found[i].slot = Slot(keys[i].UserID)
 	}
-	err := s.query(ctx, q, func(rows *sql.Rows) error {
+	for first, n := 0, len(keys); first < len(keys); first += n {
+		for n = len(keys) - first; s.OneSlot && found[first].slot != found[first+n-1].slot; n-- { // in slots of their own
+		}
+		if err := s.readSeries(ctx, q, keys[first:first+n], found[first:first+n]); err != nil {
+			return nil, err
+		}
+	}
+	return found, nil
+}
+
+func (s *Store) readSeries(ctx context.Context, q queryer, keys []webhooks.Series, found []storedSeries) error {
+	return s.query(ctx, q, func(rows *sql.Rows) error {
 		var n int
 		var series int64
 		var number, seconds, offset, east sql.Null[int64]
@@ -87,7 +98,6 @@ func (s *Store) findSeries(ctx context.Context, q queryer, keys []webhooks.Serie
 			w.id(keys[i].UserID)
 			w.bytes(seriesKey(keys[i]))
 		}})
-	return found, err
 }
 
 // sampleRow is a row of labhealth_samples without its series.

@@ -307,11 +307,12 @@ func (s *Store) Migrate(ctx context.Context) error {
 
 // migrate runs the steps that were not run.
 func (s *Store) migrate(ctx context.Context, tx *sql.Tx) error {
-	// The update excludes others that run later steps.
-	for _, statement := range []string{schemaTable, `UPDATE labhealth_schema SET version = version`} {
-		if _, err := tx.ExecContext(ctx, statement); err != nil {
-			return err
-		}
+	if _, err := tx.ExecContext(ctx, schemaTable); err != nil {
+		return err
+	}
+	// The lock excludes others that run later steps.
+	if err := s.query(ctx, tx, func(*sql.Rows) error { return nil }, `SELECT version FROM labhealth_schema{lock}`); err != nil {
+		return err
 	}
 	steps := s.name.steps()
 	version, err := schemaVersion(ctx, tx, len(steps))

@@ -35,6 +35,17 @@ var allSlots = func() (all inList) {
 	return all
 }()
 
+// listSize is the number of slots that one statement with a row for each of them has.
+func (s *Store) listSize() int {
+	switch {
+	case s.name == SQLite:
+		return sqliteChunk
+	case s.OneSlot:
+		return 1
+	}
+	return Slots
+}
+
 // slotsWith returns the slots that have a row of a table. from is the table, as o, and the condition
 // of its rows for a slot k. If slots may fail, it returns those that may have one.
 func (s *Store) slotsWith(ctx context.Context, q queryer, from string, params ...any) (slots []int64, err error) {
@@ -95,6 +106,15 @@ func (f *failingSlots) without(slots []int64) (rest []int64) {
 	}
 	n := rand.IntN(len(rest))
 	return slices.Concat(rest[n:], rest[:n])
+}
+
+// slotFailures is the number of failures in a row that may be those of some slots, so that others are
+// tried at once.
+func (s *Store) slotFailures() int {
+	if s.OneSlot && s.name == PostgreSQL {
+		return 8
+	}
+	return 0
 }
 
 // waitingSlots returns the slots with deliveries that can be taken, except failing ones.

@@ -177,8 +177,10 @@ func (w *Worker) run(ctx context.Context) error {
 		}
 		if err != nil {
 			failures++
-			backoff := min(50*time.Millisecond<<min(failures, 10), 10*time.Second)
-			sleep(ctx, backoff/2+jitter.Within(backoff/2))
+			if n := failures - w.Store.slotFailures(); n > 0 {
+				backoff := min(50*time.Millisecond<<min(n, 10), 10*time.Second)
+				sleep(ctx, backoff/2+jitter.Within(backoff/2))
+			}
 			continue
 		}
 		failures = 0
