@@ -212,7 +212,7 @@ func TestDeleteUserLocksReactionsLast(t *testing.T) {
 	apply(t, store, parse(t, raw(heartrates("", 1, "60"), orderEvent(1, 1, 1))))
 	var statements []string
 	f.set(func(operation string) error {
-		for _, name := range []string{"pg_advisory_xact_lock(key)", "DELETE FROM labhealth_samples", "DELETE FROM labhealth_summaries"} {
+		for _, name := range []string{"r.id FOR UPDATE", "DELETE FROM labhealth_samples", "DELETE FROM labhealth_summaries"} {
 			if strings.Contains(operation, name) && !slices.Contains(statements, name) {
 				statements = append(statements, name)
 			}
@@ -223,7 +223,7 @@ func TestDeleteUserLocksReactionsLast(t *testing.T) {
 		t.Fatal(err)
 	}
 	f.set(nil, nil)
-	want := []string{"DELETE FROM labhealth_samples", "DELETE FROM labhealth_summaries", "pg_advisory_xact_lock(key)"}
+	want := []string{"DELETE FROM labhealth_samples", "DELETE FROM labhealth_summaries", "r.id FOR UPDATE"}
 	if diff := cmp.Diff(want, statements); diff != "" {
 		t.Error(diff)
 	}

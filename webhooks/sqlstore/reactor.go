@@ -1,11 +1,13 @@
 package sqlstore
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -119,7 +121,8 @@ func (r *Reactor) run(ctx context.Context) error {
 		}
 		if err != nil {
 			failures++
-			backoff := min(50*time.Millisecond<<min(failures, 10), 10*time.Second)
+			n := max(1, failures-r.Store.slotFailures())
+			backoff := min(50*time.Millisecond<<min(n, 10), 10*time.Second)
 			run.wait(ctx, backoff/2+jitter.Within(backoff/2), false)
 			continue
 		}
@@ -217,10 +220,9 @@ type reacting struct {
 	outstanding int                    // length of calling
 	hung        map[uuid.UUID]bool     // reactions of calls that ignore their contexts
 	finished    []*reactionCall        // ended and not settled
-	turns       int
-	slow        time.Duration // how long the transaction of the last turn took
-	corrected   time.Time     // when no reaction was due later than any delay
-	fast        int           // calls that end in the time that is worth taking reactions ahead for
+	slow        time.Duration          // how long the transaction of the last turn took
+	corrected   time.Time              // when no reaction was due later than any delay
+	fast        int                    // calls that end in the time that is worth taking reactions ahead for
 	results     map[ReactionResult]int
 }
 
@@ -389,23 +391,62 @@ func (r *reacting) turn(ctx context.Context, limit int) (more bool, err error) {
 	if limit <= 0 && len(r.finished) == 0 {
 		return false, nil
 	}
-	r.turns++
 	began := time.Now()
 	defer func() { r.slow = time.Since(began) }()
 	limited, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
+	if r.Store.OneSlot && r.Store.name == PostgreSQL {
+		return r.turnSlots(limited, limit)
+	}
+	return r.turnIn(limited, anySlot, limit, r.finished)
+}
+
+// turnSlots is a turn in one transaction for each slot: those of the calls that have ended, and
+// those with reactions that are due. A slot that fails does not stop the others.
+func (r *reacting) turnSlots(ctx context.Context, limit int) (more bool, failure error) {
+	slots, err := r.Store.slotsWith(ctx, r.Store.db, `labhealth_reactions | o.slot = k.slot AND o.due <= $1::bigint`, r.Store.now().UnixNano())
+	if err != nil {
+		return false, failed("react", err)
+	}
+	finished := map[int64][]*reactionCall{}
+	for _, c := range r.finished {
+		slot := c.row.place().slot
+		finished[slot] = append(finished[slot], c)
+		slots = append(slots, slot)
+	}
+	slices.Sort(slots)
+	calling := len(r.calling)
+	for _, slot := range r.Store.failing.without(slices.Compact(slots)) {
+		n := max(0, limit-(len(r.calling)-calling))
+		if n == 0 && len(finished[slot]) == 0 {
+			continue
+		}
+		again, err := r.turnIn(ctx, slot, n, finished[slot])
+		r.Store.failing.note(slot, err != nil)
+		more, failure = more || again, cmp.Or(failure, err)
+	}
+	return more, failure
+}
+
+// turnIn settles calls and takes reactions of one slot, or of any.
+func (r *reacting) turnIn(ctx context.Context, slot int64, limit int, finished []*reactionCall) (more bool, err error) {
 	var take *reactionTake
 	var released []reactionRow
-	err = r.Store.transact(limited, "react", func(tx *sql.Tx) (err error) {
+	err = r.Store.transact(ctx, "react", func(tx *sql.Tx) (err error) {
 		if take != nil { // after a conflict
 			r.Store.giveBackReactions(take.seen)
 		}
 		now := r.Store.now()
 		take = &reactionTake{
-			s: r.Store, limit: limit, turn: r.turns % 2, now: now.UnixNano(), lease: r.leaseAt(now).UnixNano(),
+			s: r.Store, slot: slot, limit: limit, now: now.UnixNano(), lease: r.leaseAt(now).UnixNano(),
 			latest: now.Add(max(time.Hour, r.Delay, 2*r.timeout+maxSlow)).UnixNano(), corrects: time.Since(r.corrected) >= time.Minute,
 		}
-		released, err = r.settleAndTake(limited, tx, take, now)
+		if released, err = r.Store.settle(ctx, tx, r.settlements(finished, now), now.UnixNano()); err == nil {
+			err = take.run(ctx, tx)
+		}
+		if err == nil && len(finished) == 0 && !take.moved {
+			err = errIdle
+		}
 		return err
 	})
 	if err != nil && !errors.Is(err, errIdle) {
@@ -415,7 +456,7 @@ func (r *reacting) turn(ctx context.Context, limit int) (more bool, err error) {
 		if !isEnding(ctx) {
 			r.Store.checkDatabase(calling, err)
 		}
-		if r.Observe.Fail != nil && ctx.Err() == nil {
+		if r.Observe.Fail != nil && r.ctx.Err() == nil {
 			r.Observe.Fail(ctx, err)
 		}
 		return false, err
@@ -423,33 +464,14 @@ func (r *reacting) turn(ctx context.Context, limit int) (more bool, err error) {
 	if err == nil { // an idle turn writes nothing
 		r.Store.checkDatabase(calling, nil)
 	}
-	r.committed(take, released)
+	r.committed(take, finished, released)
 	return take.more && take.moved, nil
 }
 
-// settleAndTake is what a turn does in its transaction. The error is errIdle if it does nothing.
-func (r *reacting) settleAndTake(ctx context.Context, tx *sql.Tx, take *reactionTake, now time.Time) (released []reactionRow, err error) {
-	if err := r.Store.dialect.preferIndexes(ctx, tx); err != nil {
-		return nil, err
-	}
-	if len(r.finished) > 0 {
-		if released, err = r.Store.settle(ctx, tx, r.settlements(now)); err != nil {
-			return nil, err
-		}
-	}
-	if err := take.run(ctx, tx); err != nil {
-		return nil, err
-	}
-	if len(r.finished) == 0 && !take.moved {
-		return nil, errIdle
-	}
-	return released, nil
-}
-
 // committed records what a turn has settled and taken.
-func (r *reacting) committed(take *reactionTake, released []reactionRow) {
+func (r *reacting) committed(take *reactionTake, finished []*reactionCall, released []reactionRow) {
 	var back []reactionRow
-	for _, c := range r.finished {
+	for _, c := range finished {
 		r.results[c.result]++
 		if c.result == "" || c.result == ReactionCanceled {
 			row := c.row
@@ -458,7 +480,7 @@ func (r *reacting) committed(take *reactionTake, released []reactionRow) {
 		}
 	}
 	delete(r.results, "")
-	r.finished = nil
+	r.finished = slices.DeleteFunc(r.finished, func(c *reactionCall) bool { return slices.Contains(finished, c) })
 	r.Store.giveBackReactions(append(back, released...))
 	if take.corrects && take.isCorrect {
 		r.corrected = time.Now()
@@ -472,21 +494,20 @@ func (r *reacting) committed(take *reactionTake, released []reactionRow) {
 	}
 }
 
-// settlements returns what to write for the calls that have ended.
-func (r *reacting) settlements(now time.Time) (all []settlement) {
-	const fail = `UPDATE labhealth_reactions SET attempts = attempts + 1, due = ?, failed_at = ?, reason = ?`
-	for _, c := range r.finished {
+// settlements returns what to write for calls that have ended.
+func (r *reacting) settlements(finished []*reactionCall, now time.Time) (all []settlement) {
+	for _, c := range finished {
 		one := settlement{reactionRow: c.row}
 		switch c.result {
 		case ReactionDone:
-			one.set = deleteReaction
+			one.isDone = true
 		case ReactionFailed:
-			one.set, one.args = fail, []any{int64(givenUp), now.UnixNano(), c.reason}
+			one.hasFailed, one.next, one.failedAt, one.reason = true, givenUp, now.UnixNano(), c.reason
 		case ReactionDelayed:
-			one.next = now.Add(delayAfter(orDefault(r.Delay, 5*time.Second), c.row.attempts)).UnixNano()
-			one.set, one.args = fail, []any{one.next, nil, nil}
+			one.hasFailed, one.next = true, now.Add(delayAfter(orDefault(r.Delay, 5*time.Second), c.row.attempts)).UnixNano()
+			one.others = one.next
 		default: // it is given back
-			one.set, one.args = `UPDATE labhealth_reactions SET due = ?`, []any{c.was}
+			one.next = c.was
 		}
 		all = append(all, one)
 	}

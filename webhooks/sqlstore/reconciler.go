@@ -3,7 +3,6 @@ package sqlstore
 import (
 	"cmp"
 	"context"
-	"database/sql"
 	"errors"
 	"log/slog"
 	"slices"
@@ -448,11 +447,12 @@ func (p *pass) checkDeliveries(ctx context.Context) {
 	if lost == 0 || time.Since(p.began) < time.Hour {
 		return
 	}
-	var latest sql.Null[int64]
-	if p.Store.db.QueryRowContext(ctx, `SELECT max(at) FROM labhealth_deliveries`).Scan(&latest) != nil {
+	hourAgo := p.Store.now().Add(-time.Hour).UnixNano()
+	received, err := p.Store.slotsWith(ctx, p.Store.db, `labhealth_deliveries | o.slot = k.slot AND o.at >= $1::bigint`, hourAgo)
+	if err != nil {
 		return // the next step meets the same error
 	}
-	if p.Store.now().Sub(time.Unix(0, latest.V)) > time.Hour {
+	if len(received) == 0 {
 		p.Store.warn(noDeliveries, slog.Int("orders", lost))
 	} else {
 		p.Store.warnings.Resolved(p.Store.Logger, noDeliveries)
