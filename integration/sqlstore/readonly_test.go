@@ -183,3 +183,29 @@ func TestMigrateEncoding(t *testing.T) {
 		}
 	}
 }
+
+// A server, or a session, whose commits are not durable is reported when the tables are made, and
+// nothing else is.
+func TestWeakSettings(t *testing.T) {
+	t.Parallel()
+	for settings, want := range map[string]string{"": "", "&synchronous_commit=off": "synchronous_commit", "&synchronous_commit=local": ""} {
+		d := postgres(t)
+		d.source += settings
+		store, err := sqlstore.Open(d.open(t), d.dialect)
+		if err != nil {
+			t.Fatal(err)
+		}
+		log := logTo(t, store)
+		for range 2 {
+			if err := store.Migrate(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if want == "" && log.String() != "" {
+			t.Errorf("%q: %s", settings, log)
+		}
+		if want != "" {
+			wantLogged(t, log, "level=WARN", "can lose acknowledged deliveries", "settings="+want)
+		}
+	}
+}

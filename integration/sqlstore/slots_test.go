@@ -81,18 +81,15 @@ func TestOneSlotFails(t *testing.T) {
 	for part := range slices.Chunk(all, 200) {
 		senders.Go(func() {
 			for _, raw := range part {
-				for store.Receive(ctx, raw) != nil { // the sender repeats it
-					waiting.Add(1)
-					if ctx.Err() != nil {
-						return
-					}
-					senders.Go(func() {
-						for store.Receive(ctx, raw) != nil {
-							time.Sleep(100 * time.Millisecond) // as a sender does
-						}
-					})
-					break
+				if store.Receive(ctx, raw) == nil {
+					continue
 				}
+				waiting.Add(1)
+				senders.Go(func() {
+					for store.Receive(ctx, raw) != nil && ctx.Err() == nil { // the sender repeats it
+						time.Sleep(100 * time.Millisecond)
+					}
+				})
 			}
 		})
 	}

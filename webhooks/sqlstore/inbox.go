@@ -66,8 +66,9 @@ func (s *Store) oldest() int64 {
 //	handler, err := webhooks.NewRawHandler(verifier, store.Receive)
 //
 // With SQLite, deliveries that arrive while another transaction is written share the next one.
-func (s *Store) Receive(ctx context.Context, d webhooks.RawDelivery) (err error) {
-	if err := s.usable(ctx); err != nil {
+func (s *Store) Receive(ctx context.Context, d webhooks.RawDelivery) error {
+	err := s.usable(ctx)
+	if err != nil {
 		return err
 	}
 	r := &receipt{id: d.ID, row: newInboxRow(d), done: make(chan struct{})}

@@ -53,10 +53,12 @@ func (s *Store) findSeries(ctx context.Context, q queryer, keys []webhooks.Serie
 	for i := range keys {
 		found[i].slot = Slot(keys[i].UserID)
 	}
-	for first, n := 0, len(keys); first < len(keys); first += n {
-		for n = len(keys) - first; s.OneSlot && found[first].slot != found[first+n-1].slot; n-- { // in slots of their own
+	for first, next := 0, 0; first < len(keys); first = next {
+		next = len(keys)
+		for s.OneSlot && found[first].slot != found[next-1].slot { // each slot in a statement of its own
+			next--
 		}
-		if err := s.readSeries(ctx, q, keys[first:first+n], found[first:first+n]); err != nil {
+		if err := s.readSeries(ctx, q, keys[first:next], found[first:next]); err != nil {
 			return nil, err
 		}
 	}

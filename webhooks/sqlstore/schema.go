@@ -254,7 +254,7 @@ func (d Dialect) steps() []string {
 		if d == SQLite {
 			step = sqliteTypes.Replace(step)
 		}
-		steps[i] = form{lite: d == SQLite}.build(step, 0) + views[i][d]
+		steps[i] = form{lite: d == SQLite}.build(step, 0).text + views[i][d]
 	}
 	return steps
 }

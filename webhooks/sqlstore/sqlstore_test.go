@@ -323,9 +323,9 @@ func TestRedaction(t *testing.T) {
 	raw := webhooks.RawDelivery{ID: "msg_1", Body: []byte("canary")}
 	for want, v := range map[string]any{
 		"sqlstore.Store{PostgreSQL}": s,
-		"sqlstore.StoredSample{00000000-0000-0000-0000-000000000000, redacted}":                                       StoredSample{Sample: webhooks.Sample{Text: "canary"}},
-		"sqlstore.StoredSummary{00000000-0000-0000-0000-000000000000 00000000-0000-0000-0000-000000000000, redacted}": StoredSummary{Data: &webhooks.Unknown{Raw: []byte(`"canary"`)}},
-		"sqlstore.DeadLetter{00000000-0000-0000-0000-000000000000 msg_1 2 attempts, the application failed, redacted}":                                   DeadLetter{Delivery: raw, Attempts: 2, Reason: "the application failed"},
+		"sqlstore.StoredSample{00000000-0000-0000-0000-000000000000, redacted}":                                        StoredSample{Sample: webhooks.Sample{Text: "canary"}},
+		"sqlstore.StoredSummary{00000000-0000-0000-0000-000000000000 00000000-0000-0000-0000-000000000000, redacted}":  StoredSummary{Data: &webhooks.Unknown{Raw: []byte(`"canary"`)}},
+		"sqlstore.DeadLetter{00000000-0000-0000-0000-000000000000 msg_1 2 attempts, the application failed, redacted}": DeadLetter{Delivery: raw, Attempts: 2, Reason: "the application failed"},
 	} {
 		for _, format := range []string{"%v", "%+v", "%#v", "%s", "%d"} {
 			if got := fmt.Sprintf(format, v); got != want {

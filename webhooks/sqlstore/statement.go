@@ -41,6 +41,7 @@ import (
 // INSERT of several rows joins the row of the slot for that.
 var (
 	markPattern      = regexp.MustCompile(`\{([^{}]*)\}`)
+	numberPattern    = regexp.MustCompile(`\?\d+`)
 	parameterPattern = regexp.MustCompile(`\$(\d+)::(?:smallint|integer|bigint|boolean|double precision|text|bytea|uuid)\b`)
 )
 
@@ -167,8 +168,15 @@ type form struct {
 	oneSlot bool
 }
 
-// built caches the texts of statements.
-var built sync.Map // of builtKey to string
+// statement is a text for the database. With SQLite, order has the numbers of its parameters in the
+// order in which they occur, and 0 in place of the rows: it looks up numbered ones slowly.
+type statement struct {
+	text  string
+	order []int
+}
+
+// built caches statements.
+var built sync.Map // of builtKey to statement
 
 type builtKey struct {
 	form
@@ -178,13 +186,13 @@ type builtKey struct {
 
 // build returns the statement for a number of rows. The parameters are those of the text, then the
 // lists, the slot of the rows if there is only one, and the rows.
-func (f form) build(text string, rows int) string {
+func (f form) build(text string, rows int) statement {
 	if !f.lite {
 		rows = 0
 	}
 	key := builtKey{f, text, rows}
 	if known, ok := built.Load(key); ok {
-		return known.(string)
+		return known.(statement)
 	}
 	b := &builder{form: f, rows: rows, inserts: strings.Contains(text, "{here}"), numbered: strings.Contains(text, "k.n")}
 	for _, p := range parameterPattern.FindAllStringSubmatch(text, -1) {
@@ -200,12 +208,35 @@ func (f form) build(text string, rows int) string {
 	for strings.Contains(text, "{") {
 		text = markPattern.ReplaceAllStringFunc(text, func(mark string) string { return b.replace(mark[1 : len(mark)-1]) })
 	}
-	text = strings.ReplaceAll(text, " IN ANY(", " = ANY(")
+	st := statement{text: strings.ReplaceAll(text, " IN ANY(", " = ANY(")}
 	if f.lite {
 		text = parameterPattern.ReplaceAllString(text, "?$1")
+		st.text = numberPattern.ReplaceAllStringFunc(text, func(p string) string {
+			n, _ := strconv.Atoi(p[1:])
+			if n > 0 || len(st.order) == 0 || st.order[len(st.order)-1] > 0 {
+				st.order = append(st.order, n)
+			}
+			return "?"
+		})
 	}
-	built.Store(key, text)
-	return text
+	built.Store(key, st)
+	return st
+}
+
+// arguments returns the arguments of a statement from those of its text and its rows.
+func (s *statement) arguments(common, rows []any) []any {
+	if s.order == nil {
+		return append(common, rows...)
+	}
+	args := make([]any, 0, len(common)+len(rows))
+	for _, n := range s.order {
+		if n == 0 {
+			args = append(args, rows...)
+		} else {
+			args = append(args, common[n-1])
+		}
+	}
+	return args
 }
 
 // builder replaces the marks of one statement.
@@ -321,16 +352,9 @@ func (b *builder) values(alias string, columns []string) string {
 		name, _, _ := strings.Cut(column, " ")
 		names[i] = fmt.Sprintf("column%d AS %s", i+1, name)
 	}
-	rows, number := make([]string, b.rows), b.last
-	for r := range rows {
-		row := make([]string, len(columns))
-		for c := range row {
-			number++
-			row[c] = "?" + strconv.Itoa(number)
-		}
-		rows[r] = "(" + strings.Join(row, ", ") + ")"
-	}
-	return "(SELECT " + strings.Join(names, ", ") + " FROM (VALUES " + strings.Join(rows, ", ") + ")) AS " + alias
+	row := "(" + strings.TrimSuffix(strings.Repeat("?0, ", len(columns)), ", ") + ")"
+	rows := strings.TrimSuffix(strings.Repeat(row+", ", b.rows), ", ")
+	return "(SELECT " + strings.Join(names, ", ") + " FROM (VALUES " + rows + ")) AS " + alias
 }
 
 // queryer is a database or a transaction.
@@ -422,7 +446,7 @@ func (s *Store) calls(ctx context.Context, q queryer, text string, params []any,
 		if form.lite {
 			size = min(sqliteChunk, list.n-first)
 		}
-		w := &rowWriter{lite: form.lite, args: slices.Clone(common)}
+		w := &rowWriter{lite: form.lite}
 		for i := range size {
 			w.column = 0
 			if form.lite && strings.Contains(text, "k.n") {
@@ -436,7 +460,8 @@ func (s *Store) calls(ctx context.Context, q queryer, text string, params []any,
 		for _, a := range w.arrays {
 			w.args = append(w.args, a.String())
 		}
-		c := call{text: form.build(text, size), args: w.args}
+		built := form.build(text, size)
+		c := call{text: built.text, args: built.arguments(slices.Clone(common), w.args)}
 		if form.lite && size == sqliteChunk && list.n >= 2*sqliteChunk {
 			if stmt == nil {
 				var err error
