@@ -138,7 +138,7 @@ func TestWarnsOfFunctions(t *testing.T) {
 		wantLogged(t, w, `msg="sqlstore: Reactor.React fails: reactions are called again, and given up after Attempts failures: log the errors in React" kind=samples reason="the application `) // whichever came first
 		wantLogged(t, w, `msg="sqlstore: Reactor.React panicked" panic="string\n`, "warnings_test.go:")
 		wantLogged(t, w, `msg="sqlstore: a reaction was given up: see Store.FailedReactions" kind=samples`)
-		wantLogged(t, w, `msg="sqlstore: Reactor.React ignores its context and does not return: it occupies one of the Parallel calls" kind=samples hanging=1`)
+		wantLogged(t, w, `msg="sqlstore: Reactor.React ignores its context and does not return: it is abandoned, and its goroutine is kept until it returns" kind=samples hanging=1`)
 	})
 }
 
