@@ -57,8 +57,8 @@ func TestHangingReaction(t *testing.T) {
 	})
 }
 
-// As many functions that never return as there are calls at the same time do not stop a Reactor: each
-// is abandoned after its limit, and another call takes its place.
+// As many functions that never return as there are calls at the same time do not stop a Reactor:
+// each is abandoned after its limit, and another call takes its place.
 func TestHangingReactionsStopNothing(t *testing.T) {
 	onBoth(t, func(t *testing.T, d database) {
 		store, db := reactive(t, d, sqlstore.ReactTransition), d.open(t)
@@ -83,7 +83,7 @@ func TestHangingReactionsStopNothing(t *testing.T) {
 		}
 		apply(t, store, parse(t, raw(orderEvent(8, 2, 1), orderEvent(9, 2, 1))))
 		eventually(t, "the others to be called", func() bool { return count(t, db, "labhealth_reactions WHERE failed_at IS NULL") == 0 })
-		wantLogged(t, w, `msg="sqlstore: Reactor.React ignores its context and does not return: it is abandoned`, "hanging=1")
+		wantLogged(t, w, `msg="sqlstore: the function of a Reactor or a Receiver ignores its context and does not return: it is abandoned`, "hanging=1")
 		close(hang)
 		apply(t, store, parse(t, raw(orderEvent(10, 2, 1))))
 		eventually(t, "the next to be called", func() bool { return len(c.lines()) == 3 })

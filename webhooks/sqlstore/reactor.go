@@ -97,9 +97,10 @@ var errHung = errors.New("sqlstore: 100 calls of Reactor.React ignore their cont
 
 // Run calls React until ctx is done, and returns the error of ctx, or one that waiting does not
 // heal: an invalid field, tables that are missing for five seconds or of a newer version, or 100
-// calls that do not return. It then gives the calls in flight Grace to end, and cancels their contexts after that. It does not
-// wait for those that ignore it. After other failures of the database it waits, longer each time,
-// up to 10 s. What fails is written to [Store.Logger]: also the returned error.
+// calls that do not return. It then gives the calls in flight Grace to end, and cancels their
+// contexts after that. It does not wait for those that ignore it. After other failures of the
+// database it waits, longer each time, up to 10 s. What fails is written to [Store.Logger]: also
+// the returned error.
 func (r *Reactor) Run(ctx context.Context) error {
 	err := r.run(ctx)
 	if r != nil {
@@ -291,7 +292,7 @@ func (r *reacting) call(c *reactionCall) {
 	var deadline error
 	defer func() {
 		if v := recover(); v != nil { // which may contain anything
-			r.Store.warn("sqlstore: Reactor.React panicked", slog.String("panic", warn.Stack(v)))
+			r.Store.warn("sqlstore: the function of a Reactor or a Receiver panicked", slog.String("panic", warn.Stack(v)))
 		}
 		r.end(c, err, deadline)
 	}()
@@ -335,7 +336,7 @@ func (r *reacting) warnOfCall(c *reactionCall, err error) {
 	if c.result == ReactionFailed {
 		r.Store.warn("sqlstore: a reaction was given up: see Store.FailedReactions", attrs...)
 	} else if c.result == ReactionDelayed {
-		r.Store.warn("sqlstore: Reactor.React fails: reactions are called again, and given up after Attempts failures: log the errors in React", attrs...)
+		r.Store.warn("sqlstore: the function of a Reactor or a Receiver fails: it is called again, and given up after Attempts failures: log its errors in it", attrs...)
 	}
 }
 
@@ -563,7 +564,7 @@ func (r *reacting) abandon() {
 		r.hung[c.row.id] = true
 		r.remove(c)
 		r.workers.Go(r.work)
-		r.Store.warn("sqlstore: Reactor.React ignores its context and does not return: it is abandoned, and its goroutine is kept until it returns",
+		r.Store.warn("sqlstore: the function of a Reactor or a Receiver ignores its context and does not return: it is abandoned, and its goroutine is kept until it returns",
 			slog.String("kind", string(c.reaction.Kind)), slog.Int("hanging", len(r.hung)))
 		if r.Observe.End != nil {
 			r.Observe.End(c.observed, c.reaction, c.result, context.DeadlineExceeded)
