@@ -58,11 +58,12 @@ func (s *Store) Apply(ctx context.Context, d webhooks.Delivery) (webhooks.Change
 // delivery. A delivery that cannot be applied fails neither the others nor the call. The error is
 // an [*Error], after which nothing is stored.
 func (s *Store) ApplyAll(ctx context.Context, deliveries []webhooks.Delivery) ([]Applied, error) {
-	return s.applyAll(ctx, deliveries, false)
+	return s.applyAll(ctx, deliveries, false, false)
 }
 
-// applyAll applies deliveries that were received, or read from the API.
-func (s *Store) applyAll(ctx context.Context, deliveries []webhooks.Delivery, areRead bool) ([]Applied, error) {
+// applyAll applies deliveries that were received, or read from the API; silent ones without
+// reactions.
+func (s *Store) applyAll(ctx context.Context, deliveries []webhooks.Delivery, areRead, silent bool) ([]Applied, error) {
 	if err := s.usable(ctx); err != nil {
 		return nil, err
 	}
@@ -70,12 +71,12 @@ func (s *Store) applyAll(ctx context.Context, deliveries []webhooks.Delivery, ar
 	if len(b.users) == 0 {
 		return b.applied, nil
 	}
-	b.isRead = areRead
+	b.isRead, b.silent = areRead, silent
 	for _, o := range b.orders {
 		o.isRead = areRead
 	}
 	if s.OneSlot && s.name == PostgreSQL && b.users[0].slot != b.users[len(b.users)-1].slot {
-		return s.applySlots(ctx, deliveries, b, areRead)
+		return s.applySlots(ctx, deliveries, b, areRead, silent)
 	}
 	var applied []Applied
 	err := s.transact(ctx, "apply", func(tx *sql.Tx) (err error) {
@@ -94,7 +95,7 @@ func (s *Store) applyAll(ctx context.Context, deliveries []webhooks.Delivery, ar
 
 // applySlots applies the deliveries of a batch in one transaction for each slot. One that fails
 // does not stop the others, which are repeated when the caller applies all again.
-func (s *Store) applySlots(ctx context.Context, deliveries []webhooks.Delivery, b *batch, areRead bool) ([]Applied, error) {
+func (s *Store) applySlots(ctx context.Context, deliveries []webhooks.Delivery, b *batch, areRead, silent bool) ([]Applied, error) {
 	bySlot := map[int][]int{}
 	for i := range deliveries {
 		slot := Slot(b.of[i])
@@ -106,7 +107,7 @@ func (s *Store) applySlots(ctx context.Context, deliveries []webhooks.Delivery, 
 		for _, i := range bySlot[slot] {
 			part = append(part, deliveries[i])
 		}
-		applied, err := s.applyAll(ctx, part, areRead)
+		applied, err := s.applyAll(ctx, part, areRead, silent)
 		if err != nil {
 			failure = cmp.Or(failure, err)
 			continue
@@ -131,7 +132,7 @@ func (s *Store) applyOthers(ctx context.Context, deliveries []webhooks.Delivery,
 		}
 	}
 	all := make([]Applied, len(deliveries))
-	applied, err := s.applyAll(ctx, others, true)
+	applied, err := s.applyAll(ctx, others, true, b.silent)
 	if err != nil {
 		return nil, err
 	}
@@ -170,7 +171,7 @@ func (s *Store) apply(ctx context.Context, tx *sql.Tx, b *batch) ([]Applied, err
 	if err == nil {
 		err = s.applyOrders(ctx, tx, b, applied)
 	}
-	if err == nil {
+	if err == nil && !b.silent {
 		err = s.queue(ctx, tx, b)
 	}
 	return applied, err

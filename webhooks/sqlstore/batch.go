@@ -28,6 +28,7 @@ type batch struct {
 	orderSlots  []*orderSlot    // one for each order of a user, by both
 	transitions []Transition    // new entries in the timelines of orders, after Store.applyOrders
 	results     []resultsChange // stored results that have changed
+	silent      bool            // queues no reactions: the data is not new
 	isRead      bool            // from the API, and not received: deleted users stay deleted
 	deleted     []userKey       // deleted users that it has data of, after Store.apply has returned errIdle
 	queued      bool            // Store.queue has queued some

@@ -8,18 +8,20 @@
 //
 //	db, err := sql.Open("pgx", "postgres://…") // any driver
 //	…
-//	store, err := sqlstore.Open(db, sqlstore.PostgreSQL)
+//	receiver, err := sqlstore.NewReceiver(db, sqlstore.PostgreSQL, sqlstore.ReceiverOptions{
+//		Secrets:   []string{webhookSecret},
+//		Client:    client,
+//		OnResults: func(ctx context.Context, r sqlstore.StoredResults) error { … },
+//	})
 //	…
-//	err = store.Migrate(ctx) // creates or updates the tables
+//	http.Handle("/webhooks", receiver)
 //	…
-//	handler, err := webhooks.NewRawHandler(verifier, store.Receive) // stores deliveries in the inbox
-//	…
-//	worker := &sqlstore.Worker{Store: store}
-//	go worker.Run(ctx) // applies deliveries from the inbox
-//	…
-//	for s, err := range store.UserSamples(ctx, userID, "heartrate", from, to) {
-//		…
-//	}
+//	log.Fatal(receiver.Run(ctx))
+//
+// A [Receiver] creates the tables, stores deliveries, applies them, calls the functions of the
+// program and reads what was never delivered. Its parts can also be used on their own:
+// [Store.Receive] stores deliveries, a [Worker] applies them, a [Reactor] calls a function, and a
+// [Reconciler] reads from the service.
 //
 // A program that receives deliveries from a broker applies them itself, many at a time: see
 // [Store.ApplyAll].

@@ -498,6 +498,7 @@ func (s *Store) applyResults(ctx context.Context, tx *sql.Tx, r receivedResults)
 	if err != nil {
 		return false, err
 	}
+	isPast := slot.hadResults(r.status, s.past.Load())
 	if slot.found {
 		slot.stored = r.status
 		slot.settleResults(changed, r.version, s.now().UnixNano())
@@ -507,10 +508,29 @@ func (s *Store) applyResults(ctx context.Context, tx *sql.Tx, r receivedResults)
 			return false, err
 		}
 	}
-	if !changed {
-		return false, nil
+	if !changed || isPast {
+		return changed, nil
 	}
 	return true, s.queue(ctx, tx, &batch{results: []resultsChange{{r.orderKey, revision, digest(r.document)}}})
+}
+
+// hadResults reports whether a stored order without stored results had reached a status by a time
+// that says that there are such results, and none that says so since.
+func (s *orderSlot) hadResults(status labhealth.ResultsStatus, past int64) bool {
+	least := ResultsFinal
+	if status == labhealth.ResultsStatusPartial {
+		least = ResultsPartial
+	}
+	if !s.isStored || s.stored != "" || resultsRank[s.before.results] < resultsRank[least] {
+		return false
+	}
+	last := int64(0)
+	for _, t := range s.timeline {
+		if hasReported(t) {
+			last = max(last, nanoseconds(t.At))
+		}
+	}
+	return cmp.Or(last, s.before.reachedAt()) <= past
 }
 
 // compareResults compares results with the stored ones, whose revision and JSON it returns.

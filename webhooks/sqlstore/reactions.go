@@ -138,6 +138,11 @@ func reactionID(kind ReactionKind, user uuid.UUID, change ...[]byte) uuid.UUID {
 	return uuid.NewHash(sha256.New(), reactionSpace, slices.Concat([]byte(kind), user[:], slices.Concat(change...)), 8)
 }
 
+// resultsKey returns the ID of the reaction to a version of the results of an order.
+func resultsKey(of orderKey, revision int64, digest []byte) uuid.UUID {
+	return reactionID(ReactResults, of.user, of.order[:], []byte(strconv.FormatInt(revision, 10)+" "), digest)
+}
+
 // selected returns the kinds of changes that are queued.
 func (s *Store) selected() []ReactionKind {
 	if fixed := s.fixed.Load(); fixed != nil {
@@ -176,7 +181,7 @@ func (s *Store) queue(ctx context.Context, tx *sql.Tx, b *batch) error {
 	}
 	var rows []reactionRow
 	if s.reactsTo(ReactTransition) {
-		rows = b.transitionReactions(rows)
+		rows = b.transitionReactions(rows, s.past.Load())
 	}
 	if s.reactsTo(ReactResults) {
 		rows = b.resultsReactions(rows)
@@ -197,15 +202,19 @@ func (s *Store) queue(ctx context.Context, tx *sql.Tx, b *batch) error {
 func (b *batch) resultsReactions(rows []reactionRow) []reactionRow {
 	for _, r := range b.results {
 		rows = append(rows, reactionRow{
-			id:   reactionID(ReactResults, r.user, r.order[:], []byte(strconv.FormatInt(r.revision, 10)+" "), r.digest),
+			id:   resultsKey(r.orderKey, r.revision, r.digest),
 			kind: ReactResults, user: r.user, order: uuid.NullUUID{UUID: r.order, Valid: true}, at: afterTransitions, body: reactionBody{}.String(),
 		})
 	}
 	return rows
 }
 
-func (b *batch) transitionReactions(rows []reactionRow) []reactionRow {
+// transitionReactions adds the reactions to new transitions after a time.
+func (b *batch) transitionReactions(rows []reactionRow, past int64) []reactionRow {
 	for _, t := range b.transitions {
+		if !t.At.IsZero() && newest.ClampUnixNano(t.At) <= past {
+			continue
+		}
 		row := reactionRow{
 			id: reactionID(ReactTransition, t.UserID, t.OrderID[:], []byte(t.ID)), kind: ReactTransition, user: t.UserID,
 			order: uuid.NullUUID{UUID: t.OrderID, Valid: true},

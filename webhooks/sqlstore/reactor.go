@@ -48,8 +48,9 @@ type Reactor struct {
 	// Store is the store whose reactions are called. It is required.
 	Store *Store
 	// React is called for each reaction. It is required. It may use the Store. It must return when
-	// ctx is done: one that does not has failed, and occupies one of the Parallel calls until it
-	// returns. Until then, this Reactor counts its further attempts as failed without a call.
+	// ctx is done: one that does not is abandoned a few seconds later and has failed, and another
+	// call takes its place. Until it returns, this Reactor counts its further attempts as failed
+	// without a call. If 100 abandoned calls have not returned, Run returns an error.
 	React func(ctx context.Context, r Reaction) error
 
 	Parallel int           // calls at the same time; 0 means 4
@@ -88,14 +89,18 @@ const (
 	ReactionCanceled ReactionResult = "canceled" // it failed because the Reactor stops, and will be called again
 )
 
-// maxAhead is the number of reactions that are taken before their calls can start.
-const maxAhead = 100
+// maxAhead is the number of reactions that are taken before their calls can start, and maxHung that
+// of abandoned calls after which a Reactor stops: each keeps a goroutine and what it waits for.
+const maxAhead, maxHung = 100, 100
+
+var errHung = errors.New("sqlstore: 100 calls of Reactor.React ignore their contexts and do not return")
 
 // Run calls React until ctx is done, and returns the error of ctx, or one that waiting does not
-// heal: an invalid field, or tables that are missing for five seconds or of a newer version. It
-// then gives the calls in flight Grace to end, and cancels their contexts after that. It does not
-// wait for those that ignore it. After other failures of the database it waits, longer each time,
-// up to 10 s. What fails is written to [Store.Logger]: also the returned error.
+// heal: an invalid field, tables that are missing for five seconds or of a newer version, or 100
+// calls that do not return. It then gives the calls in flight Grace to end, and cancels their
+// contexts after that. It does not wait for those that ignore it. After other failures of the
+// database it waits, longer each time, up to 10 s. What fails is written to [Store.Logger]: also
+// the returned error.
 func (r *Reactor) Run(ctx context.Context) error {
 	err := r.run(ctx)
 	if r != nil {
@@ -115,7 +120,10 @@ func (r *Reactor) run(ctx context.Context) error {
 	for ctx.Err() == nil {
 		run.collect() // before counting how many to take
 		more, err := run.turn(ctx, run.want())
-		if unhealed.isOver(err) {
+		if err == nil && len(run.hung) >= maxHung {
+			err = errHung
+		}
+		if err == errHung || unhealed.isOver(err) { //nolint:errorlint // it is never wrapped
 			run.stop(ctx)
 			return err
 		}
@@ -166,7 +174,7 @@ func (r *Reactor) start(ctx context.Context) (*reacting, error) {
 		parallel: orDefault(r.Parallel, 4), timeout: orDefault(r.Timeout, time.Minute), poll: orDefault(r.Poll, time.Second),
 	}
 	run.jobs = make(chan *reactionCall, run.parallel+maxAhead)
-	run.ended = make(chan *reactionCall, 2*run.parallel+maxAhead)
+	run.ended = make(chan *reactionCall, 2*run.parallel+maxAhead+maxHung)
 	for range run.parallel {
 		run.workers.Go(run.work)
 	}
@@ -235,25 +243,34 @@ type reactionCall struct {
 	hangs    bool            // an earlier call has not returned, so React is not called
 	started  atomic.Int64    // when React was called, in nanoseconds since the start of the Reactor; 0 before
 	took     atomic.Int64    // how long the call took, in nanoseconds; 0 before it has ended
-	over     atomic.Bool     // it has ended, or was given up because it ignores its context
+	over     atomic.Int32    // callEnded, or callAbandoned because it ignores its context; 0 before
 
 	// Valid after it has ended:
 	result ReactionResult // empty if it was not called
 	reason string
 }
 
-// work calls React, in one of the goroutines.
+// The values of reactionCall.over.
+const (
+	callEnded = iota + 1
+	callAbandoned
+)
+
+// work calls React, in one of the goroutines. One whose call was abandoned ends with the call:
+// another one has taken its place.
 func (r *reacting) work() {
-	exited := true
+	var c *reactionCall
 	defer func() {
-		if exited { // React has ended its goroutine with runtime.Goexit
+		if c != nil && c.over.Load() != callAbandoned { // React has ended its goroutine with runtime.Goexit
 			r.workers.Go(r.work)
 		}
 	}()
-	for c := range r.jobs {
-		r.perform(c)
+	for c = range r.jobs {
+		if r.perform(c); c.over.Load() == callAbandoned {
+			return
+		}
 	}
-	exited = false
+	c = nil
 }
 
 func (r *reacting) perform(c *reactionCall) {
@@ -268,14 +285,14 @@ func (r *reacting) perform(c *reactionCall) {
 }
 
 // abandonAfter is the time after which a call has ignored its context.
-func (r *reacting) abandonAfter() time.Duration { return r.timeout + r.timeout/4 }
+func (r *reacting) abandonAfter() time.Duration { return r.timeout + min(r.timeout/4, 5*time.Second) }
 
 func (r *reacting) call(c *reactionCall) {
 	err := error(&functionError{error: errPanicked}) // unless React returns
 	var deadline error
 	defer func() {
 		if v := recover(); v != nil { // which may contain anything
-			r.Store.warn("sqlstore: Reactor.React panicked", slog.String("panic", warn.Stack(v)))
+			r.Store.warn("sqlstore: the function of a Reactor or a Receiver panicked", slog.String("panic", warn.Stack(v)))
 		}
 		r.end(c, err, deadline)
 	}()
@@ -301,7 +318,7 @@ func (r *reacting) call(c *reactionCall) {
 // end records the result of a call, unless the call was given up before. deadline is the error of
 // its context.
 func (r *reacting) end(c *reactionCall, err, deadline error) {
-	if !c.over.CompareAndSwap(false, true) {
+	if !c.over.CompareAndSwap(0, callEnded) {
 		return
 	}
 	c.result, c.reason = r.result(c, err, deadline)
@@ -319,7 +336,7 @@ func (r *reacting) warnOfCall(c *reactionCall, err error) {
 	if c.result == ReactionFailed {
 		r.Store.warn("sqlstore: a reaction was given up: see Store.FailedReactions", attrs...)
 	} else if c.result == ReactionDelayed {
-		r.Store.warn("sqlstore: Reactor.React fails: reactions are called again, and given up after Attempts failures: log the errors in React", attrs...)
+		r.Store.warn("sqlstore: the function of a Reactor or a Receiver fails: it is called again, and given up after Attempts failures: log its errors in it", attrs...)
 	}
 }
 
@@ -345,11 +362,7 @@ func (r *reacting) result(c *reactionCall, err, deadline error) (ReactionResult,
 
 // want returns how many reactions to take: as many as can be called now, and those to take ahead.
 func (r *reacting) want() int {
-	ahead := r.fast
-	if len(r.hung) >= r.parallel {
-		ahead = 0
-	}
-	return r.parallel - len(r.hung) + ahead - r.outstanding
+	return r.parallel + r.fast - r.outstanding
 }
 
 // measure estimates how many calls end in a tenth of a second or, if that is longer, in the time of
@@ -544,13 +557,14 @@ func (r *reacting) remove(c *reactionCall) {
 func (r *reacting) abandon() {
 	for c := range r.calling {
 		started := time.Duration(c.started.Load())
-		if started == 0 || time.Since(r.began)-started < r.abandonAfter() || !c.over.CompareAndSwap(false, true) {
+		if started == 0 || time.Since(r.began)-started < r.abandonAfter() || !c.over.CompareAndSwap(0, callAbandoned) {
 			continue
 		}
 		c.result, c.reason = r.result(c, context.DeadlineExceeded, context.DeadlineExceeded)
 		r.hung[c.row.id] = true
 		r.remove(c)
-		r.Store.warn("sqlstore: Reactor.React ignores its context and does not return: it occupies one of the Parallel calls",
+		r.workers.Go(r.work)
+		r.Store.warn("sqlstore: the function of a Reactor or a Receiver ignores its context and does not return: it is abandoned, and its goroutine is kept until it returns",
 			slog.String("kind", string(c.reaction.Kind)), slog.Int("hanging", len(r.hung)))
 		if r.Observe.End != nil {
 			r.Observe.End(c.observed, c.reaction, c.result, context.DeadlineExceeded)

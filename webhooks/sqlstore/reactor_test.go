@@ -87,7 +87,7 @@ func TestReactionOrder(t *testing.T) {
 			{ID: "10", At: time.Unix(2, 0)}, {ID: "9", At: time.Unix(2, 0)}, {ID: "ordered@1", At: time.Unix(2, 0)}, {ID: "11", At: time.Unix(1, 0)},
 		},
 	}
-	rows := b.transitionReactions(b.resultsReactions(nil))
+	rows := b.transitionReactions(b.resultsReactions(nil), 0)
 	for i := range rows {
 		rows[i].queued = int64(i)
 	}

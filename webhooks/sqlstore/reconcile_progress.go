@@ -16,6 +16,8 @@ type progress struct {
 	Failed   int       `json:"failed,omitzero"`   // pages and users that could not be read
 	Outage   time.Time `json:"outage,omitzero"`   // the argument of Since
 	Stage    int       `json:"stage,omitzero"`    // the part of the pass
+	IsFirst  bool      `json:"is_first,omitzero"` // the first one of a Receiver: it takes over what there is
+	Orders   int       `json:"orders,omitzero"`   // versions of orders that were read
 
 	// Of orders that changed, by the service's clock.
 	Since  time.Time `json:"since,omitzero"`  // those updated since; kept for the next pass
@@ -46,6 +48,7 @@ func (p *pass) load(ctx context.Context) error {
 	p.at = progress{}
 	value, err := p.Store.reconciled(ctx, p.name)
 	if err != nil || value == "" {
+		p.at.IsFirst = p.Store.past.Load() != 0 && p.repeats // a walk
 		return err
 	}
 	if json.Unmarshal([]byte(value), &p.at) != nil { // written by another version
@@ -72,8 +75,13 @@ func (p *pass) save(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	_, err = p.Store.change(ctx, "reconcile", `INSERT INTO labhealth_reconciled (slot, name, value) VALUES (0, $1::text, $2::text)
-		ON CONFLICT (slot, name) DO UPDATE SET value = excluded.value`, p.name, string(value))
+	return p.Store.saveReconciled(ctx, p.name, string(value))
+}
+
+// saveReconciled stores a value of labhealth_reconciled.
+func (s *Store) saveReconciled(ctx context.Context, name, value string) error {
+	_, err := s.change(ctx, "reconcile", `INSERT INTO labhealth_reconciled (slot, name, value) VALUES (0, $1::text, $2::text)
+		ON CONFLICT (slot, name) DO UPDATE SET value = excluded.value`, name, value)
 	return err
 }
 

@@ -76,6 +76,7 @@ type Store struct {
 	failing failingSlots
 
 	fixed atomic.Pointer[[]ReactionKind] // Reactions, when something was started
+	past  atomic.Int64                   // what orders had reached by then, by the service's clock, queues no reactions; 0 for none
 }
 
 // Open returns a store of db. It checks its arguments and runs no statement: see [Store.Migrate].

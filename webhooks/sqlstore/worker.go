@@ -159,6 +159,7 @@ func (w *Worker) run(ctx context.Context) error {
 		return err
 	}
 	failures, maintain, look := 0, time.Time{}, time.Now().Add(backlogInterval)
+	w.Store.checkProcesses(ctx)
 	var unhealed patience
 	for {
 		step, err := w.observedStep(ctx)
@@ -168,6 +169,7 @@ func (w *Worker) run(ctx context.Context) error {
 		if err == nil && time.Now().After(look) {
 			look = time.Now().Add(backlogInterval)
 			w.Store.checkBacklog(ctx)
+			w.Store.checkProcesses(ctx)
 		}
 		if ctx.Err() != nil {
 			return ctx.Err()
@@ -305,7 +307,7 @@ func (w *Worker) observedStep(ctx context.Context) (Step, error) {
 		w.Store.warn("sqlstore: deliveries became dead letters: see Store.DeadLetters and Store.Requeue", slog.Any("reasons", step.Reasons))
 	}
 	if step.Delayed > 0 && !isEnding(ctx) {
-		w.Store.warn("sqlstore: deliveries cannot be applied and are attempted again: log the errors in Worker.Apply", slog.Any("reasons", step.Reasons))
+		w.Store.warn("sqlstore: deliveries cannot be applied and are attempted again: log the errors in Worker.Apply or OnEvent", slog.Any("reasons", step.Reasons))
 	}
 	return step, err
 }
@@ -735,7 +737,7 @@ func (w *Worker) call(ctx context.Context, tx *sql.Tx, d webhooks.Delivery, c we
 		err := errPanicked // also if the function ends the goroutine
 		defer func() {
 			if v := recover(); v != nil { // which may contain anything
-				w.Store.warn("sqlstore: Worker.Apply panicked", slog.String("panic", warn.Stack(v)))
+				w.Store.warn("sqlstore: Worker.Apply or OnEvent panicked", slog.String("panic", warn.Stack(v)))
 			}
 			result <- err
 		}()
@@ -746,15 +748,19 @@ func (w *Worker) call(ctx context.Context, tx *sql.Tx, d webhooks.Delivery, c we
 		return err
 	case <-ctx.Done():
 	}
-	timer := time.NewTimer(orDefault(w.Timeout, time.Minute) / 2) // ends before the row is due again: see reserve
-	defer timer.Stop()
-	select {
-	case err := <-result:
-		return err
-	case <-timer.C:
-		w.Store.warn("sqlstore: Worker.Apply ignores its context and does not return: the deliveries of its user wait")
-		return ctx.Err()
+	wait := orDefault(w.Timeout, time.Minute) / 2 // ends before the row is due again: see reserve
+	notice := min(wait/2, 5*time.Second)
+	for _, limit := range []time.Duration{notice, wait - notice} {
+		timer := time.NewTimer(limit)
+		select {
+		case err := <-result:
+			timer.Stop()
+			return err
+		case <-timer.C:
+			w.Store.warn("sqlstore: Worker.Apply or OnEvent ignores its context and does not return: the deliveries of its user wait")
+		}
 	}
+	return ctx.Err()
 }
 
 // bury stores a dead letter.
