@@ -20,8 +20,8 @@ import (
 // WearablesService reads the wearable data of the team's users: what the service sends as
 // daily.data events. Its methods return raw JSON. For typed data, use the functions of package
 // webhooks, which has the types: ReadSummaries and ReadSamples read one resource of a user, ReadAll
-// reads everything, and DecodeSummary decodes one element of a [SummaryPage]. Source of its
-// operations: public API reference only.
+// reads everything, DecodeSummary decodes an element of a [SummaryPage], and a Samples has the JSON
+// of a group of a [SamplePage]. Source of its operations: public API reference only.
 type WearablesService struct{ core *core }
 
 const (
