@@ -135,10 +135,16 @@
 // The public API reference describes the family of services to which this one belongs, as of
 // version 0.4.687. It fills the gaps of the specification, and a deployment may differ from it.
 //
-// Statements based on the reference alone end with "Source: public API reference only.", or name
-// the part that does, as in "Source of the path: public API reference only." Where the two
-// documents disagree, the client sends what the specification says and accepts both. Statements
-// that neither of them supports are marked as inferences.
+// The interface specification has these operations: Orders.Import, Orders.Create, Orders.Update,
+// Orders.Reschedule, Orders.Release, Orders.List, Orders.All, Orders.Results,
+// Orders.RequisitionPDF, LabTests.List, LabTests.All, LabTests.ListDeprecated, Users.List,
+// Users.All, Users.Create, Users.GetOrCreate, Users.Delete, Users.UndoDelete,
+// Users.HistoricalPulls, Users.AllHistoricalPulls, Workouts.Stream. The others, with the types that
+// only they use, rest on the reference alone. Elsewhere, statements based on the reference alone
+// end with "Source: public API reference only.", or name the part that does, as in "Source of the
+// path: public API reference only." Where the two documents disagree, the client sends what the
+// specification says and accepts both. Statements that neither of them supports are marked as
+// inferences.
 //
 // # Environments
 //

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"errors"
+	"io"
 	"strings"
 
 	"github.com/labhealth/labhealth-go/internal/jsonread"
@@ -27,13 +28,13 @@ func (c *core) encode(r *request, cfg *callConfig) (*transport.Request, error) {
 	if len(cfg.query) > 0 {
 		target += "?" + cfg.query.Encode()
 	}
-	pdf, isPDF := r.out.(*pdfCopy)
+	out, isStream := r.out.(stream)
 	h := cfg.header
 	h["User-Agent"] = c.userAgent
 	if h.Get("Accept") == "" {
 		h["Accept"] = jsonType
-		if isPDF {
-			h["Accept"] = []string{pdfType}
+		if isStream {
+			h["Accept"] = []string{out.accepts()}
 		}
 	}
 	if body != nil {
@@ -51,8 +52,8 @@ func (c *core) encode(r *request, cfg *callConfig) (*transport.Request, error) {
 			ReadTimeout: p.ReadTimeout, WriteTimeout: max(p.WriteTimeout, r.minTimeout), Strict: p.Strict,
 		},
 	}
-	if isPDF {
-		pdf.limit, q.Open = cfg.maxBody, pdf.open
+	if isStream {
+		q.Open = func(body io.Reader) (io.Reader, []byte, error) { return out.open(body, q.MaxBody) }
 	}
 	return q, nil
 }
@@ -77,12 +78,15 @@ func (c *core) endpoint(r *request) (method, path string, err error) {
 	return method, path, err
 }
 
+// wrapped is implemented by the body of a request of package management.
+type wrapped interface{ unwrap() any }
+
 func encodeBody(body any) ([]byte, error) {
 	switch body := body.(type) {
 	case nil:
 		return nil, nil
-	case *bridgedBody:
-		return encodeBody(body.value)
+	case wrapped:
+		return encodeBody(body.unwrap())
 	case json.RawMessage:
 		if jsonread.Valid(body) != nil {
 			return nil, invalid("must be valid JSON in UTF-8", "body")

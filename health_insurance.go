@@ -1,7 +1,9 @@
 package labhealth
 
+// Source of this file: public API reference only.
+
 // HealthInsuranceCreateRequest is the patient's health insurance in a request. Every field is
-// optional. Source: public API reference only.
+// optional.
 type HealthInsuranceCreateRequest struct {
 	Redacted
 
@@ -18,7 +20,7 @@ type HealthInsuranceCreateRequest struct {
 	DiagnosisCodes          []string                 `json:"diagnosis_codes,omitzero"`     // ICD codes
 }
 
-// PersonDetails is the person who is responsible for a bill. Source: public API reference only.
+// PersonDetails is the person who is responsible for a bill.
 type PersonDetails struct {
 	Redacted
 
@@ -32,7 +34,7 @@ type PersonDetails struct {
 // ResponsibleRelationship is the patient's relationship to the person in
 // [HealthInsuranceCreateRequest.ResponsibleDetails].
 //
-// Values other than the constants occur. Source: public API reference only.
+// Values other than the constants occur.
 type ResponsibleRelationship string
 
 // Values of [ResponsibleRelationship].

@@ -5,10 +5,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"maps"
 	"net/http"
-	"net/textproto"
-	"slices"
 	"strings"
 	"time"
 
@@ -155,31 +152,6 @@ func within(ctx, caller context.Context) (context.Context, context.CancelFunc) {
 		}
 	})
 	return limited, func() { stop(); release(); cancel() }
-}
-
-// headers returns the headers of a call: those of the client, replaced by those of the observers,
-// replaced by those of the call. The observation may be nil.
-func (c *core) headers(o *observation, call http.Header) http.Header {
-	if len(c.header) == 0 && o == nil {
-		return call
-	}
-	h := c.header.Clone()
-	if h == nil {
-		h = http.Header{}
-	}
-	if o != nil {
-		for name, values := range o.header {
-			name = textproto.CanonicalMIMEHeaderKey(name)
-			values = slices.DeleteFunc(slices.Clone(values), func(value string) bool {
-				return !isDefaultHeader(name) || !isHeader(name, value)
-			})
-			if len(values) > 0 {
-				h[name] = values
-			}
-		}
-	}
-	maps.Copy(h, call)
-	return h
 }
 
 // observe passes an attempt to the observers. ctx is the context of the requests.

@@ -1,5 +1,7 @@
 package webhooks
 
+// Source of this file: public API reference only.
+
 import (
 	"time"
 
@@ -19,7 +21,7 @@ type apiObject interface {
 // LabOrder is an order whose status changed: the data of labtest.order.created and .updated. Events
 // come in any order and more than once, so treat one as a notification and call Orders.Get for the
 // current order. An event that is an order itself, without an envelope, is one without a type: the
-// public pages show some events so. Source: public API reference only.
+// public pages show some events so.
 type LabOrder struct {
 	labhealth.Order
 }
@@ -28,7 +30,7 @@ func (o *LabOrder) apiObject() (any, *uuid.UUID) { return &o.Order, &o.ID }
 
 // LabAppointment is an appointment that changed: the data of labtest.appointment.created and
 // .updated. What is said of [LabOrder] applies to it as well. It redacts itself as
-// [labhealth.Appointment] does. Source: public API reference only.
+// [labhealth.Appointment] does.
 type LabAppointment struct {
 	labhealth.Appointment
 }
@@ -37,7 +39,7 @@ func (a *LabAppointment) apiObject() (any, *uuid.UUID) { return &a.Appointment, 
 
 // CriticalResult reports that an order has a critical result: the data of labtest.result.critical.
 // The result itself can be read with Orders.Results of a [labhealth.Client]. Printed or logged, it
-// shows only its IDs. Source: public API reference only.
+// shows only its IDs.
 type CriticalResult struct {
 	OrderID        uuid.UUID                `json:"order_id"`       // the order
 	TeamID         uuid.UUID                `json:"team_id"`        // the team
@@ -52,7 +54,7 @@ type CriticalResult struct {
 }
 
 // CriticalResultStatus says whether a [CriticalResult] is final. Values other than the constants
-// occur. Source: public API reference only.
+// occur.
 type CriticalResultStatus string
 
 // The documented states of a critical result.
@@ -63,7 +65,7 @@ const (
 
 // MatchReview reports the review of a result that a lab sent without a matching order: the data of
 // labtest.match_review.created and .updated. The event may have no user. Printed or logged, it
-// shows only its IDs. Source: public API reference only.
+// shows only its IDs.
 type MatchReview struct {
 	ID             uuid.UUID            `json:"id"`                        // the review
 	Status         MatchReviewStatus    `json:"status"`                    // who decides next
@@ -77,8 +79,7 @@ type MatchReview struct {
 	labhealth.RawObject `json:"-"`
 }
 
-// MatchReviewStatus is the state of a [MatchReview]. Values other than the constants occur. Source:
-// public API reference only.
+// MatchReviewStatus is the state of a [MatchReview]. Values other than the constants occur.
 type MatchReviewStatus string
 
 // The documented states of a review.
@@ -90,7 +91,7 @@ const (
 )
 
 // MatchDecisionCode is what the service found out about a result. Values other than the constants
-// occur. Source: public API reference only.
+// occur.
 type MatchDecisionCode string
 
 // The documented decisions.
@@ -107,7 +108,6 @@ const (
 )
 
 // MatchSubReasonCode is a further reason of a [MatchReview]. Values other than the constants occur.
-// Source: public API reference only.
 type MatchSubReasonCode string
 
 // The documented further reasons.
@@ -116,7 +116,6 @@ const (
 )
 
 // MatchReviewResolutionAction is the decision of a reviewer. Values other than the constants occur.
-// Source: public API reference only.
 type MatchReviewResolutionAction string
 
 // The documented decisions of a reviewer.

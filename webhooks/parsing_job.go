@@ -1,5 +1,7 @@
 package webhooks
 
+// Source of this file: public API reference only.
+
 import (
 	"github.com/google/uuid"
 
@@ -7,8 +9,7 @@ import (
 )
 
 // ParsingJob is a lab report that the service reads for the team: the data of
-// lab_report.parsing_job.created and .updated. Printed or logged, it shows only its ID. Source:
-// public API reference only.
+// lab_report.parsing_job.created and .updated. Printed or logged, it shows only its ID.
 type ParsingJob struct {
 	ID     uuid.UUID        `json:"id"`     // the job
 	Status ParsingJobStatus `json:"status"` // how far it is
@@ -21,7 +22,7 @@ type ParsingJob struct {
 	labhealth.RawObject `json:"-"`
 }
 
-// ParsedLabReportData is the content of a lab report. Source: public API reference only.
+// ParsedLabReportData is the content of a lab report.
 type ParsedLabReportData struct {
 	Metadata ResultMetadata    `json:"metadata"` // the patient, the lab and the dates
 	Results  []LabReportResult `json:"results"`  // the results in the order of the report
@@ -30,8 +31,7 @@ type ParsedLabReportData struct {
 }
 
 // ResultMetadata has the patient, the lab and the dates of a lab report, as the report spells them:
-// dates may have any format. A value that is not in the report is nil. Source: public API reference
-// only.
+// dates may have any format. A value that is not in the report is nil.
 type ResultMetadata struct {
 	PatientFirstName *string          `json:"patient_first_name,omitzero"` // first name
 	PatientLastName  *string          `json:"patient_last_name,omitzero"`  // last name
@@ -45,8 +45,7 @@ type ResultMetadata struct {
 	labhealth.RawObject `json:"-"`
 }
 
-// LabReportResult is a result in a lab report. A value that is not in the report is nil. Source:
-// public API reference only.
+// LabReportResult is a result in a lab report. A value that is not in the report is nil.
 type LabReportResult struct {
 	TestName        string                    `json:"test_name"`                          // name of the test
 	Value           string                    `json:"value"`                              // the result as text, also if it is a number
@@ -69,8 +68,7 @@ type LabReportResult struct {
 	labhealth.RawObject `json:"-"`
 }
 
-// LOINCMatch is a code that the test of a [LabReportResult] may have. Source: public API reference
-// only.
+// LOINCMatch is a code that the test of a [LabReportResult] may have.
 type LOINCMatch struct {
 	LOINCCode       string   `json:"loinc_code"`              // the code
 	LOINCName       string   `json:"loinc_name"`              // name of the code
@@ -81,8 +79,7 @@ type LOINCMatch struct {
 	labhealth.RawObject `json:"-"`
 }
 
-// ParsingJobStatus is how far a [ParsingJob] is. Values other than the constants occur. Source:
-// public API reference only.
+// ParsingJobStatus is how far a [ParsingJob] is. Values other than the constants occur.
 type ParsingJobStatus string
 
 // The documented states of a parsing job.
@@ -94,7 +91,6 @@ const (
 )
 
 // ParsingJobFailureReason is why a [ParsingJob] failed. Values other than the constants occur.
-// Source: public API reference only.
 type ParsingJobFailureReason string
 
 // The documented reasons.
@@ -107,7 +103,7 @@ const (
 )
 
 // LabReportResultType is the kind of the value of a [LabReportResult]. Values other than the
-// constants occur. Source: public API reference only.
+// constants occur.
 type LabReportResultType string
 
 // The documented kinds of values.
@@ -122,7 +118,6 @@ const (
 )
 
 // LabReportSampleType is the material that was tested. Values other than the constants occur.
-// Source: public API reference only.
 type LabReportSampleType string
 
 // The documented materials.
@@ -137,7 +132,7 @@ const (
 )
 
 // LabReportMeasurementKind is how a [LabReportResult] was found. Values other than the constants
-// occur. Source: public API reference only.
+// occur.
 type LabReportMeasurementKind string
 
 // The documented kinds of measurements.
@@ -149,7 +144,7 @@ const (
 )
 
 // LabReportSensitivity is the sensitivity in a [LabReportResult]. Values other than the constants
-// occur. Source: public API reference only.
+// occur.
 type LabReportSensitivity string
 
 // The documented sensitivities.
@@ -160,7 +155,7 @@ const (
 )
 
 // LOINCMatchStatus is whether a code of a [LabReportResult] is certain. Values other than the
-// constants occur. Source: public API reference only.
+// constants occur.
 type LOINCMatchStatus string
 
 // The documented states of a match.
