@@ -137,6 +137,14 @@ func pad(text string, width int) string {
 	return text + strings.Repeat(" ", max(0, width-utf8.RuneCountInString(text)))
 }
 
+// plural returns a number with a noun.
+func plural(n int, one, many string) string {
+	if n == 1 {
+		return fmt.Sprint(n, " ", one)
+	}
+	return fmt.Sprint(n, " ", many)
+}
+
 // stamp formats a time for people.
 func stamp(t time.Time) string {
 	if t.IsZero() {

@@ -4,9 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
-	"time"
 
-	"github.com/google/uuid"
 	"github.com/spf13/cobra"
 
 	"github.com/labhealth/labhealth-go"
@@ -114,7 +112,7 @@ func newUsersGet(a *app) *cobra.Command {
 		Args:              exactArgs("the ID of a user"),
 		ValidArgsFunction: a.completeUser,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			id, client, err := a.userArgument(cmd.Context(), args)
+			id, client, err := a.idArgument(cmd.Context(), "the ID of the user", args)
 			if err != nil {
 				return err
 			}
@@ -125,15 +123,6 @@ func newUsersGet(a *app) *cobra.Command {
 			return a.printUser(user)
 		},
 	}
-}
-
-func (a *app) userArgument(ctx context.Context, args []string) (uuid.UUID, *labhealth.Client, error) {
-	id, err := parseID("the ID of the user", args[0])
-	if err != nil {
-		return uuid.Nil, nil, err
-	}
-	client, _, err := a.client(ctx)
-	return id, client, err
 }
 
 func (a *app) printUser(user *labhealth.User) error {
@@ -206,7 +195,7 @@ restores the user. It asks first; without a terminal it needs --yes.`,
 		Args:              exactArgs("the ID of a user"),
 		ValidArgsFunction: a.completeUser,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			id, client, err := a.userArgument(cmd.Context(), args)
+			id, client, err := a.idArgument(cmd.Context(), "the ID of the user", args)
 			if err != nil {
 				return err
 			}
@@ -244,7 +233,7 @@ func newUsersUndo(a *app) *cobra.Command {
 		Args:              exactArgs("the ID of a user"),
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			id, client, err := a.userArgument(cmd.Context(), args)
+			id, client, err := a.idArgument(cmd.Context(), "the ID of the user", args)
 			if err != nil {
 				return err
 			}
@@ -259,22 +248,14 @@ func newUsersUndo(a *app) *cobra.Command {
 
 // completeUser completes the IDs of users.
 func (a *app) completeUser(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
-	if len(args) > 0 {
-		return nil, cobra.ShellCompDirectiveNoFileComp
-	}
-	ctx, cancel := context.WithTimeout(cmd.Context(), 2*time.Second)
-	defer cancel()
-	client, _, err := a.client(ctx)
-	if err != nil {
-		return nil, cobra.ShellCompDirectiveNoFileComp
-	}
-	page, err := client.Users.List(ctx, labhealth.ListUsersParams{Limit: 50})
-	if err != nil {
-		return nil, cobra.ShellCompDirectiveNoFileComp
-	}
-	var list []string
-	for _, user := range page.Users {
-		list = append(list, user.UserID.String())
-	}
-	return list, cobra.ShellCompDirectiveNoFileComp
+	return a.completeIDs(cmd, args, func(ctx context.Context, client *labhealth.Client) (list []string) {
+		page, err := client.Users.List(ctx, labhealth.ListUsersParams{Limit: 50})
+		if err != nil {
+			return nil
+		}
+		for _, user := range page.Users {
+			list = append(list, user.UserID.String())
+		}
+		return list
+	})
 }
