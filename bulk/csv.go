@@ -26,9 +26,9 @@ type CSVOptions struct {
 	// the cells. A cell that it does not have is used as it is.
 	Values map[string]map[string]string
 
-	// Compose sets fields of rows that have no cell for them, by the name that [CSV] supports. The
-	// names of columns in the file are in braces: {"patient_address.receiver_name": "{First} {Last}"}.
-	// Spaces that an empty cell leaves are removed.
+	// Compose sets fields of rows that have no cell for them, by the name that [CSV] supports, from
+	// a text with names of columns in the file in braces: {"patient_address.receiver_name":
+	// "{First} {Last}"}. Spaces that an empty cell leaves are removed.
 	Compose map[string]string
 
 	// DateLayouts are the layouts of dates in the file, for [time.Parse]: "01/02/2006", whose

@@ -338,6 +338,14 @@ func parseID(name, value string) (uuid.UUID, error) {
 	return id, nil
 }
 
+// optionalID is parseID for a flag that may be empty.
+func optionalID(name, value string) (uuid.UUID, error) {
+	if value == "" {
+		return uuid.Nil, nil
+	}
+	return parseID(name, value)
+}
+
 // completeFlags adds the completion of the flags of all commands.
 func (a *app) completeFlags(root *cobra.Command) {
 	complete(root, "environment", "production-us", "production-eu", "sandbox-us", "sandbox-eu")

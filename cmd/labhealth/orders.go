@@ -104,16 +104,11 @@ func (f *orderFilter) params(cmd *cobra.Command) (p labhealth.ListOrdersParams, 
 	if err := f.choices(&p); err != nil {
 		return p, err
 	}
-	for _, id := range []struct {
-		flag, value string
-		to          *uuid.UUID
-	}{{"--user", f.user, &p.UserID}, {"--transaction", f.transaction, &p.OrderTransactionID}} {
-		if id.value == "" {
-			continue
-		}
-		if *id.to, err = parseID(id.flag, id.value); err != nil {
-			return p, err
-		}
+	if p.UserID, err = optionalID("--user", f.user); err != nil {
+		return p, err
+	}
+	if p.OrderTransactionID, err = optionalID("--transaction", f.transaction); err != nil {
+		return p, err
 	}
 	for _, value := range f.ids {
 		id, err := parseID("--id", value)
@@ -201,31 +196,8 @@ func parseTime(flag, value string) (time.Time, error) {
 const orderRow = "%s  %s  %s  %-8s  %s\n"
 
 func (a *app) listOrders(ctx context.Context, client *labhealth.Client, params labhealth.ListOrdersParams, limit int) error {
-	count := 0
-	for order, err := range client.Orders.All(ctx, params) {
-		if err != nil {
-			return err
-		}
-		if count++; a.json {
-			err = a.printReceived(order)
-		} else {
-			if count == 1 {
-				header := fmt.Sprintf(orderRow, pad("ORDER", 36), pad("STATUS", 52), pad("UPDATED", 20), "RESULTS", a.patientHeader("LAB TEST"))
-				fmt.Fprint(a.out, a.paint(bold, strings.TrimSpace(header)), "\n")
-			}
-			a.printOrderRow(order)
-		}
-		if err != nil {
-			return err
-		}
-		if count == limit {
-			return nil
-		}
-	}
-	if count == 0 && !a.json {
-		fmt.Fprintln(a.err, "no orders match")
-	}
-	return nil
+	header := fmt.Sprintf(orderRow, pad("ORDER", 36), pad("STATUS", 52), pad("UPDATED", 20), "RESULTS", a.patientHeader("LAB TEST"))
+	return printList(a, client.Orders.All(ctx, params), limit, header, "no orders match", a.printOrderRow)
 }
 
 func (a *app) patientHeader(last string) string {

@@ -257,20 +257,13 @@ func (a *app) importOrders(ctx context.Context, f *importFlags, path string) err
 
 // importClient returns the client, which a dry run needs only to find a lab test by its name.
 func (a *app) importClient(ctx context.Context, f *importFlags) (*labhealth.Client, error) {
-	_, byID := uuid.Parse(f.labTest)
-	if f.opts.DryRun && (f.labTest == "" || byID == nil) {
-		client, target, err := a.client(ctx)
-		if err != nil {
-			return nil, nil //nolint:nilerr // it checks the file only
-		}
-		f.opts.Target = target
-		return client, nil
+	if f.opts.Settle <= a.timeout {
+		return nil, usagef("--settle must be longer than --timeout (%v)", a.timeout)
 	}
 	client, target, err := a.client(ctx)
-	f.opts.Target = target
-	f.opts.Timeout = a.timeout
-	if err == nil && f.opts.Settle <= a.timeout {
-		return nil, usagef("--settle must be longer than --timeout (%v)", a.timeout)
+	f.opts.Target, f.opts.Timeout = target, a.timeout
+	if _, notID := uuid.Parse(f.labTest); err != nil && f.opts.DryRun && (f.labTest == "" || notID == nil) {
+		return nil, nil //nolint:nilerr // it checks the file only
 	}
 	return client, err
 }
@@ -500,22 +493,12 @@ func (a *app) runImport(ctx context.Context, f *importFlags, client *labhealth.C
 	case ctx.Err() != nil:
 		return &exitError{exitInterrupted, "interrupted: the same command resumes the import"}
 	case err != nil:
-		return flagsError{err}
+		return err
 	case rejected != "" || !report.Done():
 		return &exitError{exitIncomplete, plural(int(report.Records-report.Applied-report.Duplicates), "record has", "records have") + " no order"}
 	}
 	return nil
 }
-
-// flagsError names the flags of the command where an error names options of the library.
-type flagsError struct{ error }
-
-var optionFlags = strings.NewReplacer("Options.RejectionLimit", "--rejection-limit", "Options.Reconcile", "--reconcile",
-	"Options.RetryRejected", "--retry-rejected", "Options.TrustJournal", "--trust-journal", "Options.ListByUser", "--list-by-user",
-	"Options.Settle", "--settle")
-
-func (e flagsError) Error() string { return optionFlags.Replace(e.error.Error()) }
-func (e flagsError) Unwrap() error { return e.error }
 
 // reportJSON is the report of an import, with --json.
 type reportJSON struct {

@@ -65,4 +65,10 @@ var commandWords = strings.NewReplacer(
 	"see Options.RejectionLimit", "see --rejection-limit",
 	"(Options.TrustJournal)", "(--trust-journal skips this)",
 	" (Options.List)", "",
+	"Options.RejectionLimit", "--rejection-limit",
+	"Options.Reconcile", "--reconcile",
+	"Options.RetryRejected", "--retry-rejected",
+	"Options.TrustJournal", "--trust-journal",
+	"Options.ListByUser", "--list-by-user",
+	"Options.Settle", "--settle",
 )

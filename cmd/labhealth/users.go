@@ -49,30 +49,8 @@ func (a *app) listUsers(ctx context.Context, client *labhealth.Client, limit int
 	if limit > 0 {
 		params.Limit = min(limit, 500)
 	}
-	count := 0
-	for user, err := range client.Users.All(ctx, params) {
-		if err != nil {
-			return err
-		}
-		if count++; a.json {
-			if err := a.printReceived(user); err != nil {
-				return err
-			}
-		} else {
-			if count == 1 {
-				header := fmt.Sprintf(userRow, pad("USER", 36), "CREATED", a.clientIDHeader()+"SOURCES")
-				fmt.Fprintln(a.out, a.paint(bold, strings.TrimSpace(header)))
-			}
-			a.printUserRow(user)
-		}
-		if count == limit {
-			return nil
-		}
-	}
-	if count == 0 && !a.json {
-		fmt.Fprintln(a.err, "there are no users")
-	}
-	return nil
+	header := fmt.Sprintf(userRow, pad("USER", 36), "CREATED", a.clientIDHeader()+"SOURCES")
+	return printList(a, client.Users.All(ctx, params), limit, header, "there are no users", a.printUserRow)
 }
 
 func (a *app) clientIDHeader() string {

@@ -33,27 +33,13 @@ With --json, each line is a webhook as the service has it.`,
 			if err != nil {
 				return err
 			}
-			count := 0
-			for webhook, err := range m.Webhooks.All(cmd.Context(), m.team, m.environment, management.ListWebhooksParams{}) {
-				if err != nil {
-					return err
-				}
-				count++
-				if a.json {
-					if err := a.printReceived(webhook); err != nil {
-						return err
-					}
-					continue
-				}
-				if count > 1 {
-					fmt.Fprintln(a.out)
-				}
+			separator := ""
+			all := m.Webhooks.All(cmd.Context(), m.team, m.environment, management.ListWebhooksParams{})
+			return printList(a, all, 0, "", "the team has no webhooks", func(webhook *management.Webhook) {
+				fmt.Fprint(a.out, separator)
 				a.printWebhook(webhook)
-			}
-			if count == 0 && !a.json {
-				fmt.Fprintln(a.err, "the team has no webhooks")
-			}
-			return nil
+				separator = "\n"
+			})
 		},
 	}
 }
