@@ -66,7 +66,8 @@ var misusedFunctions = map[string]any{
 // misusedTypes have a zero value of every type with methods that have a pointer receiver, except
 // for the services of the clients and for types that only unmarshal themselves.
 var misusedTypes = map[string]any{
-	"bulk.File": bulk.File{}, "bulk.Memory": bulk.Memory{}, "bulk.RecordError": bulk.RecordError{}, "bulk.Report": bulk.Report{}, "bulk.Users": bulk.Users{},
+	"bulk.File": bulk.File{}, "bulk.Memory": bulk.Memory{}, "bulk.RecordError": bulk.RecordError{}, "bulk.Report": bulk.Report{},
+	"bulk.UnknownColumnsError": bulk.UnknownColumnsError{}, "bulk.Users": bulk.Users{},
 	"labhealth.APIError": labhealth.APIError{}, "labhealth.Client": labhealth.Client{}, "labhealth.DecodeError": labhealth.DecodeError{},
 	"labhealth.Order": labhealth.Order{}, "labhealth.OrderResults": labhealth.OrderResults{},
 	"labhealth.RedirectError": labhealth.RedirectError{}, "labhealth.Result": labhealth.Result{}, "labhealth.TeamConflictError": labhealth.TeamConflictError{},
