@@ -50,7 +50,7 @@ var misusedFunctions = map[string]any{
 
 	"management.NewClient": management.NewClient,
 
-	"sqlstore.Open": sqlstore.Open, "sqlstore.Schema": sqlstore.Schema,
+	"sqlstore.NewReceiver": sqlstore.NewReceiver, "sqlstore.Open": sqlstore.Open, "sqlstore.Schema": sqlstore.Schema,
 	"sqlstore.Slot": sqlstore.Slot,
 
 	"webhooks.DecodeSummary": webhooks.DecodeSummary, "webhooks.DeliveryID": webhooks.DeliveryID, "webhooks.DeliveryIDFrom": webhooks.DeliveryIDFrom, "webhooks.EventOfOrder": webhooks.EventOfOrder,
@@ -61,6 +61,7 @@ var misusedFunctions = map[string]any{
 	"webhooks.WithDeadline": webhooks.WithDeadline, "webhooks.WithDeliveryContext": webhooks.WithDeliveryContext,
 	"webhooks.WithDeduplicator": webhooks.WithDeduplicator, "webhooks.WithDuplicateWindow": webhooks.WithDuplicateWindow,
 	"webhooks.WithInFlightLimit": webhooks.WithInFlightLimit, "webhooks.WithLogger": webhooks.WithLogger, "webhooks.WithObserver": webhooks.WithObserver,
+	"webhooks.WithWarnings": webhooks.WithWarnings,
 }
 
 // misusedTypes have a zero value of every type with methods that have a pointer receiver, except
@@ -78,7 +79,7 @@ var misusedTypes = map[string]any{
 	"webhooks.ProviderConnection": webhooks.ProviderConnection{}, "webhooks.Summary": webhooks.Summary{}, "webhooks.Unknown": webhooks.Unknown{},
 	"webhooks.Verifier": webhooks.Verifier{},
 	"sqlstore.Error":    sqlstore.Error{}, "sqlstore.Store": sqlstore.Store{}, "sqlstore.Worker": sqlstore.Worker{},
-	"sqlstore.Reconciler": sqlstore.Reconciler{}, "sqlstore.Reactor": sqlstore.Reactor{},
+	"sqlstore.Reconciler": sqlstore.Reconciler{}, "sqlstore.Reactor": sqlstore.Reactor{}, "sqlstore.Receiver": sqlstore.Receiver{},
 }
 
 // faultFunctions are called by the embedded service, with the request that they disturb.

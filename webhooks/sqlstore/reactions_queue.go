@@ -402,6 +402,10 @@ type FailedReaction struct {
 func (s *Store) FailedReactions(ctx context.Context) iter.Seq2[FailedReaction, error] {
 	const limit = 1000
 	return func(yield func(FailedReaction, error) bool) {
+		if err := s.usable(ctx); err != nil {
+			yield(FailedReaction{}, err)
+			return
+		}
 		slots, err := s.slotsWith(ctx, s.db, `labhealth_reactions | o.slot = k.slot AND o.due = $1::bigint`, int64(givenUp))
 		var streams []*stream[FailedReaction]
 		for _, slot := range slots {
