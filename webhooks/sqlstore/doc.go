@@ -79,8 +79,8 @@
 //
 // # Reactions
 //
-// A program that acts on a change, such as to notify a patient when results are there, selects the
-// kinds of changes and runs a [Reactor]:
+// A [Receiver] calls the functions of its options for changes. A program that uses the parts
+// selects the kinds of changes and runs a [Reactor]:
 //
 //	store.Reactions = []sqlstore.ReactionKind{sqlstore.ReactTransition, sqlstore.ReactResults}
 //	reactor := &sqlstore.Reactor{Store: store, React: notify}

@@ -280,9 +280,9 @@ func Schema(dialect Dialect) string {
 // names start with labhealth_. A table labhealth_samples that exists already, such as a partitioned
 // one, is used as it is.
 //
-// It returns an error if the database is too old or of another dialect, if its encoding is not UTF8,
-// or if the tables are of a newer version of this package. If the settings of the server let acknowledged deliveries be lost in a
-// crash, it writes a warning to [Store.Logger].
+// It returns an error if the database is too old or of another dialect, if its encoding is not
+// UTF8, or if the tables are of a newer version of this package. If the settings of the server let
+// acknowledged deliveries be lost in a crash, it writes a warning to [Store.Logger].
 func (s *Store) Migrate(ctx context.Context) error {
 	if err := s.usable(ctx); err != nil {
 		return err
