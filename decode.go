@@ -168,8 +168,8 @@ func requireID(id uuid.UUID, resource string) error {
 	return nil
 }
 
-// decodeValue decodes a document into v with unmarshal, and verifies it. The types of this package need
-// an object.
+// decodeValue decodes a document into v with unmarshal and verifies it. The types of this package
+// need an object.
 func decodeValue(document []byte, v any, unmarshal func([]byte) error) error {
 	if v, ok := v.(listShaped); ok && document[0] == '[' {
 		var elements []json.RawMessage

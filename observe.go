@@ -62,8 +62,8 @@ type CallObserver struct {
 
 // WithCallObserver calls the functions of o before and after each call and after each attempt, in
 // the goroutine of the call, in which a panic of theirs continues. It may be given more than once:
-// the first observer starts first and ends last. A page of an iterator is a call; that a page does not continue the
-// previous one is found after its call.
+// the first observer starts first and ends last. A page of an iterator is a call; that a page does
+// not continue the previous one is found after its call.
 func WithCallObserver(o CallObserver) Option {
 	return func(c *config) error {
 		if o.Start == nil && o.Attempt == nil && o.End == nil {
