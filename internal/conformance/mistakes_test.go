@@ -733,7 +733,7 @@ func fileOf(content string) func(*mistakenUser) string {
 }
 
 var bulkMistakes = []mistake{
-	{"file with an unknown column", importFile(fileOf("sample_id,First name\nS1,Ada\n")), []string{"2 (B)", "patient_details.first_name?"}},
+	{"file with an unknown column", importFile(fileOf("sample_id,First name\nS1,Ada\n")), []string{"2 (B)", "First name"}},
 	{"file with semicolons", importFile(fileOf("sample_id;user_id\nS1;Ada\n")), []string{"semicolons", "CSVOptions.Comma"}},
 	{"empty file", importFile(fileOf("")), []string{"empty"}},
 	{"file with dates of the US", importFile(func(u *mistakenUser) string { return u.csv("11/23/1957") }), []string{"body.patient_details.dob"}},
