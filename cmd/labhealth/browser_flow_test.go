@@ -174,7 +174,7 @@ func TestBrowserPlot(t *testing.T) {
 	for _, query := range []string{"?day=" + now.Format(time.DateOnly), "?day=" + now.Format(time.DateOnly) + "&span=week"} {
 		start := time.Now()
 		p.goTo("/console/users/" + user.String() + query)
-		p.wait(`document.querySelectorAll(".plot svg path").length > 0`)
+		p.wait(`document.querySelector(".plot canvas")`)
 		nav := eval[map[string]float64](p, `(() => { const n = performance.getEntriesByType("navigation")[0]; return { response: n.responseEnd - n.requestStart, drawn: n.loadEventEnd, bytes: n.decodedBodySize }; })()`)
 		t.Logf("10,000 samples%s: %v in all, response %.0f ms, loaded %.0f ms, %.0f bytes", query, time.Since(start).Round(time.Millisecond), nav["response"], nav["drawn"], nav["bytes"])
 	}

@@ -16,7 +16,6 @@ import (
 // Limits of the page of deliveries.
 const (
 	deliveriesShown = 100
-	deliveriesKept  = 300 // rows of an open page, after which the oldest are removed
 	histogramBars   = 60
 	histogramStep   = 10 * time.Second
 )
@@ -94,16 +93,6 @@ func (q deliveryQuery) path(number int64) string {
 	return path + "?" + v.Encode()
 }
 
-// topic returns the topic of the rows that the query selects.
-func (q deliveryQuery) topic() string { return rowsTopic + q.values().Encode() }
-
-const rowsTopic = "deliveries:"
-
-func queryOfTopic(topic string) deliveryQuery {
-	v, _ := url.ParseQuery(strings.TrimPrefix(topic, rowsTopic))
-	return deliveryQuery{Q: v.Get("q"), Is: v.Get("is"), From: v.Get("from"), To: v.Get("to")}
-}
-
 func (q deliveryQuery) filter(zone *time.Location) inspect.Filter {
 	f := inspect.Filter{Query: q.Q, Is: q.Is, Before: q.Before}
 	f.From, _ = parseLocal(q.From, zone)
@@ -133,7 +122,6 @@ type deliveriesView struct {
 	Histogram histogram
 	Chips     deliveryChips
 	Rows      []deliveryRow
-	MaxRows   int
 	Older     string // address of the next rows
 	Latest    string // address of the latest rows, if these are others
 	Many      string // address of the page to replay them
@@ -196,18 +184,19 @@ func (c *Console) deliveryPage(w http.ResponseWriter, r *http.Request) {
 
 func (c *Console) showDeliveries(w http.ResponseWriter, r *http.Request, number int64) {
 	ctx, q := r.Context(), deliveryQueryOf(r)
-	c.live.expect(q.topic())
 	view, err := c.deliveriesView(ctx, q)
 	if err != nil {
 		c.fail(w, r, err)
 		return
 	}
 	shown := number
-	if shown == 0 && len(view.Rows) > 0 {
+	if shown == 0 {
+		shown, _ = strconv.ParseInt(r.FormValue(shownParameterName), 10, 64)
+	}
+	if shown <= 0 && len(view.Rows) > 0 {
 		shown = view.Rows[0].Number
 	}
 	if shown > 0 {
-		c.live.expect(detailTopic(shown))
 		options := detailOptions{tab: r.FormValue("tab"), reveal: r.Method == http.MethodPost, query: q}
 		view.Detail, err = c.deliveryView(ctx, shown, options)
 		if err != nil {
@@ -223,12 +212,12 @@ func (c *Console) showDeliveries(w http.ResponseWriter, r *http.Request, number 
 	for i := range view.Rows {
 		view.Rows[i].On = view.Rows[i].Number == shown
 	}
-	p := page{Title: "Deliveries", Current: "deliveries", Live: "deliveries", Data: view}
-	if q.Before == 0 {
-		p.Live += " " + q.topic()
+	p := page{Title: "Deliveries", Current: "deliveries", Live: "deliveries", Self: q.path(number), Data: view}
+	if number == 0 && shown > 0 {
+		p.Self = withParameter(p.Self, shownParameterName, strconv.FormatInt(shown, 10))
 	}
-	if shown > 0 {
-		p.Live += " " + detailTopic(shown)
+	if tab := r.FormValue("tab"); tab != "" {
+		p.Self = withParameter(p.Self, "tab", tab)
 	}
 	if number > 0 {
 		p.Title = fmt.Sprintf("Delivery %d", number)
@@ -241,7 +230,7 @@ func (c *Console) noDelivery(w http.ResponseWriter, r *http.Request, number int6
 }
 
 func (c *Console) deliveriesView(ctx context.Context, q deliveryQuery) (*deliveriesView, error) {
-	view := &deliveriesView{Query: q, Sandbox: c.sandbox(), MaxRows: deliveriesKept, Clear: "/console/deliveries", Forward: c.forwardView()}
+	view := &deliveriesView{Query: q, Sandbox: c.sandbox(), Clear: "/console/deliveries", Forward: c.forwardView()}
 	filter := q.filter(c.zone())
 	list, err := c.deliveries.List(ctx, filter, deliveriesShown+1)
 	if err != nil {
@@ -342,65 +331,4 @@ func (c *Console) countDeliveries(ctx context.Context) int {
 		c.Log.Error("console: cannot count the deliveries", "error", err)
 	}
 	return n
-}
-
-// deliveryChanged updates the open pages after a delivery was received or has changed.
-func (c *Console) deliveryChanged(ctx context.Context, number int64) {
-	if c.live.watched("nav") {
-		c.live.soon("nav deliveries", c.publishDeliveryCount)
-	}
-	if topics := c.live.topics(rowsTopic); len(topics) > 0 {
-		c.publishRow(ctx, number, topics)
-	}
-	if c.live.watched("deliveries") {
-		c.live.soon("deliveries", c.publishSummary)
-	}
-	if topic := detailTopic(number); len(c.live.topics(topic)) > 0 {
-		c.publishDetail(ctx, number, topic)
-	}
-}
-
-func (c *Console) publishDeliveryCount(ctx context.Context) {
-	c.live.publish("nav", change{ID: "count-deliveries", HTML: c.partial("nav-count", navItem{Key: "deliveries", Count: c.countDeliveries(ctx)})})
-}
-
-// publishRow sends the row to the pages whose filter selects it.
-func (c *Console) publishRow(ctx context.Context, number int64, topics []string) {
-	for _, topic := range topics {
-		q := queryOfTopic(topic)
-		f := q.filter(c.zone())
-		f.Before, f.After = number+1, number-1
-		list, err := c.deliveries.List(ctx, f, 1)
-		if err != nil || len(list) == 0 {
-			continue
-		}
-		row := c.deliveryRow(list[0], q)
-		c.live.publish(topic, change{ID: row.ElementID(), HTML: c.partial("delivery-row", row), Into: "rows", Say: row.Say()})
-	}
-}
-
-// publishSummary sends the histogram and the counts.
-func (c *Console) publishSummary(ctx context.Context) {
-	h, err := c.histogram(ctx)
-	if err == nil {
-		c.live.publish("deliveries", change{ID: "histogram", HTML: c.partial("histogram", h)})
-		c.live.publish("deliveries", change{ID: "total", HTML: c.partial("delivery-total", c.countDeliveries(ctx))})
-	}
-	for _, topic := range c.live.topics(rowsTopic) {
-		if view, err := c.chips(ctx, queryOfTopic(topic)); err == nil {
-			c.live.publish(topic, change{ID: "chips", HTML: c.partial("chips", view)})
-		}
-	}
-}
-
-func detailTopic(number int64) string { return "delivery:" + strconv.FormatInt(number, 10) + ";" }
-
-// publishDetail sends the facts about a delivery that change after its receipt.
-func (c *Console) publishDetail(ctx context.Context, number int64, topic string) {
-	view, err := c.deliveryView(ctx, number, detailOptions{factsOnly: true})
-	if err != nil || view == nil {
-		return
-	}
-	c.live.publish(topic, change{ID: fmt.Sprintf("facts-%d", number), HTML: c.partial("delivery-facts", view)})
-	c.live.publish(topic, change{ID: fmt.Sprintf("store-%d", number), HTML: c.partial("delivery-store", view)})
 }

@@ -41,7 +41,6 @@ type deliveryView struct {
 	Tabs     []deliveryTab
 	Tab      string
 	Previous *previousVersion
-	Diff     diffView
 	Body     jsonView
 	Typed    eventView
 	Hidden   bool // a hidden value can be shown
@@ -161,10 +160,12 @@ func (v *deliveryView) showBody(c *Console, d inspect.Delivery, event *webhooks.
 	switch v.Tab {
 	case "diff":
 		v.Previous = &previousVersion{o.query.path(previous.Number), c.timeOf(previous.ReceivedAt), previous.Number}
-		v.Diff = viewDiffOf(previous.Body, d.Body, previousOptions(previous, o.reveal), bodyOptions(event, o.reveal))
-		v.Hidden = v.Diff.Hidden
+		v.Body = viewDiff(previous.Body, d.Body, previousOptions(previous, o.reveal), bodyOptions(event, o.reveal))
+		v.Hidden = v.Body.Hidden
 	case "body":
-		v.Body = viewJSON(d.Body, bodyOptions(event, o.reveal)).compact()
+		options := bodyOptions(event, o.reveal)
+		options.Compact = true
+		v.Body = viewJSON(d.Body, options)
 		v.Hidden = v.Body.Hidden
 	case "go":
 		v.Typed = newEventView(d.Body, event, o.reveal)

@@ -472,7 +472,6 @@ func bodyCard(v *webhooks.Body, f *summaries, day time.Time) summaryCard {
 	if all.n < 2 {
 		return one
 	}
-	scale := scaleOf(all.low, all.high, 4)
 	var path []byte
 	for i := range days {
 		if weight, ok := f.weights[day.AddDate(0, 0, i+1-days).Format(time.DateOnly)]; ok {
@@ -480,7 +479,7 @@ func bodyCard(v *webhooks.Body, f *summaries, day time.Time) summaryCard {
 			if path == nil {
 				command = 'M'
 			}
-			y := 1 + scale.y(weight, miniHeight-2)
+			y := 1 + (miniHeight-2)*(1-(weight-all.low)/max(all.high-all.low, 1))
 			path = fmt.Appendf(path, "%c%s %s", command, coordinate(float64(i)/(days-1)*miniWidth), coordinate(y))
 		}
 	}
