@@ -90,8 +90,9 @@ func TestBrowserOrder(t *testing.T) {
 	board.wait(fmt.Sprintf("document.querySelector(%s) && !document.querySelector(%s).textContent.includes('Ordered')", js(card), js(card)))
 	rows.wait(`[...document.querySelectorAll("#rows li")].some((e) => e.textContent.includes("order.updated"))`)
 	// In the rows: select the latest, open it, replay it.
-	rows.keys("j")
+	rows.keys("k", "k", "k") // upwards, from wherever the selection is
 	rows.keys(kb.Enter)
+	rows.wait(`location.pathname === document.querySelector("#rows .at a").pathname`)
 	rows.waitText("#detail", "order.updated")
 	rows.keys("r")
 	rows.submit(func() { rows.click("#detail details[open] form button.primary, #detail details[open] form button") })

@@ -35,7 +35,7 @@ var theBrowser struct {
 }
 
 // patience is how long a page may take for what it must do, on a machine that is busy.
-const patience = 30 * time.Second
+const patience = 3 * time.Minute
 
 var browserNames = []string{"chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome"}
 

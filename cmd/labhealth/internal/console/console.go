@@ -72,9 +72,7 @@ type Console struct {
 	tokens    loginTokens
 	faults    *faults
 	results   flashes
-	// deliveries is the Inspector, except in tests.
-	deliveries deliveryStore
-	jobs       replayJobs
+	jobs      replayJobs
 }
 
 // New returns a console. Run must be called once.
@@ -88,7 +86,7 @@ func New(c Config) (*Console, error) {
 	if c.Log == nil {
 		c.Log = slog.Default()
 	}
-	console := &Console{Config: c, mux: http.NewServeMux(), live: newLive(), faults: newFaults(), deliveries: c.Inspector}
+	console := &Console{Config: c, mux: http.NewServeMux(), live: newLive(), faults: newFaults()}
 	var err error
 	console.templates, err = template.New("").Funcs(console.functions()).ParseFS(templates, "templates/*.html")
 	if err != nil {

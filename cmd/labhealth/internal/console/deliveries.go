@@ -3,7 +3,6 @@ package console
 import (
 	"context"
 	"fmt"
-	"iter"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -19,19 +18,6 @@ const (
 	histogramBars   = 60
 	histogramStep   = 10 * time.Second
 )
-
-// deliveryStore is what the console needs of an Inspector.
-type deliveryStore interface {
-	List(ctx context.Context, f inspect.Filter, limit int) ([]inspect.Delivery, error)
-	Count(ctx context.Context, f inspect.Filter) (int, error)
-	Get(ctx context.Context, number int64) (d inspect.Delivery, ok bool, err error)
-	Histogram(ctx context.Context, since time.Time, step time.Duration) ([]inspect.Bucket, error)
-	Previous(ctx context.Context, number int64) (d inspect.Delivery, ok bool, err error)
-	Replay(ctx context.Context, r inspect.Replay) ([]int64, error)
-	Watch(ctx context.Context) iter.Seq[int64]
-	SetForward(url string) error
-	Forward() string
-}
 
 func (c *Console) deliveriesRoutes() {
 	c.mux.HandleFunc("GET /console/deliveries", c.deliveriesPage)
@@ -120,7 +106,7 @@ type deliveriesView struct {
 	Forward   forwardView
 	Sandbox   bool
 	Histogram histogram
-	Chips     deliveryChips
+	Chips     []chipView
 	Rows      []deliveryRow
 	Older     string // address of the next rows
 	Latest    string // address of the latest rows, if these are others
@@ -142,32 +128,21 @@ func shortURL(raw string) string {
 	return strings.TrimSuffix(short, "/")
 }
 
-// chips are the links that select kinds of deliveries.
-type deliveryChips struct {
-	Items []deliveryChip
-}
-
-type deliveryChip struct {
-	Name, Path string
-	Count      int
-	Current    bool
-}
-
 var chipKinds = [...]struct{ name, is string }{{"All", ""}, {"Rejected", "rejected"}, {"Duplicate", "duplicate"}, {"Changed", "changed"}, {"Failed", "failed"}}
 
-func (c *Console) chips(ctx context.Context, q deliveryQuery) (deliveryChips, error) {
-	var view deliveryChips
+// chips are the links that select kinds of deliveries.
+func (c *Console) chips(ctx context.Context, q deliveryQuery) (chips []chipView, err error) {
 	current := q.Is
 	for _, kind := range chipKinds {
 		q := q
 		q.Is, q.Before = kind.is, 0
-		n, err := c.deliveries.Count(ctx, q.filter(c.zone()))
+		n, err := c.Inspector.Count(ctx, q.filter(c.zone()))
 		if err != nil {
-			return deliveryChips{}, err
+			return nil, err
 		}
-		view.Items = append(view.Items, deliveryChip{kind.name, q.path(0), n, current == kind.is})
+		chips = append(chips, chipView{kind.name, q.path(0), n, current == kind.is})
 	}
-	return view, nil
+	return chips, nil
 }
 
 func (c *Console) deliveriesPage(w http.ResponseWriter, r *http.Request) { c.showDeliveries(w, r, 0) }
@@ -232,7 +207,7 @@ func (c *Console) noDelivery(w http.ResponseWriter, r *http.Request, number int6
 func (c *Console) deliveriesView(ctx context.Context, q deliveryQuery) (*deliveriesView, error) {
 	view := &deliveriesView{Query: q, Sandbox: c.sandbox(), Clear: "/console/deliveries", Forward: c.forwardView()}
 	filter := q.filter(c.zone())
-	list, err := c.deliveries.List(ctx, filter, deliveriesShown+1)
+	list, err := c.Inspector.List(ctx, filter, deliveriesShown+1)
 	if err != nil {
 		return nil, err
 	}
@@ -248,8 +223,8 @@ func (c *Console) deliveriesView(ctx context.Context, q deliveryQuery) (*deliver
 	if view.Chips, err = c.chips(ctx, q); err != nil {
 		return nil, err
 	}
-	if view.Total = view.Chips.Items[0].Count; q.Q != "" || q.From != "" || q.To != "" {
-		if view.Total, err = c.deliveries.Count(ctx, inspect.Filter{}); err != nil {
+	if view.Total = view.Chips[0].Count; q.Q != "" || q.From != "" || q.To != "" {
+		if view.Total, err = c.Inspector.Count(ctx, inspect.Filter{}); err != nil {
 			return nil, err
 		}
 	}
@@ -267,7 +242,7 @@ func (c *Console) deliveriesView(ctx context.Context, q deliveryQuery) (*deliver
 }
 
 func (c *Console) forwardView() forwardView {
-	to := c.deliveries.Forward()
+	to := c.Inspector.Forward()
 	return forwardView{to, shortURL(to)}
 }
 
@@ -288,7 +263,7 @@ type histogramBar struct {
 func (c *Console) histogram(ctx context.Context) (histogram, error) {
 	end := c.Now().Truncate(histogramStep).Add(histogramStep)
 	start := end.Add(-histogramBars * histogramStep)
-	buckets, err := c.deliveries.Histogram(ctx, start, histogramStep)
+	buckets, err := c.Inspector.Histogram(ctx, start, histogramStep)
 	return newHistogram(buckets, start, c.zone()), err
 }
 
@@ -326,7 +301,7 @@ func newHistogram(buckets []inspect.Bucket, start time.Time, zone *time.Location
 }
 
 func (c *Console) countDeliveries(ctx context.Context) int {
-	n, err := c.deliveries.Count(ctx, inspect.Filter{})
+	n, err := c.Inspector.Count(ctx, inspect.Filter{})
 	if err != nil && ctx.Err() == nil {
 		c.Log.Error("console: cannot count the deliveries", "error", err)
 	}

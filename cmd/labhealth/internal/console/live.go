@@ -105,7 +105,7 @@ func (l *live) run(ctx context.Context, c *Console) {
 	defer l.close()
 	var running sync.WaitGroup
 	defer running.Wait()
-	deliveries := c.deliveries.Watch(ctx)
+	deliveries := c.Inspector.Watch(ctx)
 	running.Go(func() {
 		for range deliveries {
 			l.changed("deliveries")

@@ -348,12 +348,8 @@ func (c *Console) allUsers(ctx context.Context, stored []inspect.StoredUser) (ro
 func (c *Console) completeRow(ctx context.Context, row *userRow) error {
 	row.Last = earliest(row.Last, c.Now())
 	if !c.sandbox() {
-		all, err := c.Inspector.Store.Series(ctx, row.UserID)
-		for _, of := range all {
-			if of.Provider != "" && !slices.Contains(row.Sources, of.Provider) {
-				row.Sources = append(row.Sources, of.Provider)
-			}
-		}
+		var err error
+		row.Sources, err = c.storedSources(ctx, row.UserID)
 		return err
 	}
 	if len(row.Sources) == 0 {
@@ -499,13 +495,22 @@ func (c *Console) storedUserHead(ctx context.Context, d *userDetail) (*userDetai
 		return nil, nil
 	}
 	d.Name = cmp.Or(name, d.UserID.String()[:8])
-	all, err := c.Inspector.Store.Series(ctx, d.UserID)
-	for _, of := range all {
-		if of.Provider != "" && !slices.ContainsFunc(d.Sources, func(s userSource) bool { return s.Slug == of.Provider }) {
-			d.Sources = append(d.Sources, userSource{Slug: of.Provider})
-		}
+	slugs, err := c.storedSources(ctx, d.UserID)
+	for _, slug := range slugs {
+		d.Sources = append(d.Sources, userSource{Slug: slug})
 	}
 	return d, err
+}
+
+// storedSources returns the providers of whose samples some are stored.
+func (c *Console) storedSources(ctx context.Context, userID uuid.UUID) (slugs []string, err error) {
+	all, err := c.Inspector.Store.Series(ctx, userID)
+	for _, of := range all {
+		if of.Provider != "" && !slices.Contains(slugs, of.Provider) {
+			slugs = append(slugs, of.Provider)
+		}
+	}
+	return slugs, err
 }
 
 // userWearables returns the series and the summaries of a span.
