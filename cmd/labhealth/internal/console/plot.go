@@ -333,7 +333,7 @@ func newPlot(of webhooks.Series, source string, r *reduction, number int) plot {
 	return p
 }
 
-// json returns the data for the script, or nothing if a value is too large or too small to be drawn.
+// json returns the data for the script, or nothing if a value is too large or too small to draw.
 func (d *plotData) json() string {
 	const largest, smallest = 1e100, 1e-100
 	for _, values := range d.Y {

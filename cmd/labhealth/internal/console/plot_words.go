@@ -132,7 +132,11 @@ func decimalsOf(low, high float64, intervals int) int {
 	if step >= 5 || step < 1e-290 {
 		return 0
 	}
-	return max(0, 1-int(math.Floor(math.Log10(step))))
+	exponent := int(math.Floor(math.Log10(step)))
+	if step > 5*math.Pow10(exponent) { // axes have round steps
+		exponent++
+	}
+	return max(0, 1-exponent)
 }
 
 // decimal formats a number with at most so many decimals, and very large and small ones with an
