@@ -17,7 +17,7 @@ func (c *core) encode(r *request, cfg *callConfig) (*transport.Request, error) {
 	if err != nil {
 		return nil, err
 	}
-	body, err := encodeBody(r.body)
+	body, mediaType, err := encodeBody(r.body)
 	if err != nil {
 		return nil, err
 	}
@@ -38,7 +38,7 @@ func (c *core) encode(r *request, cfg *callConfig) (*transport.Request, error) {
 		}
 	}
 	if body != nil {
-		h["Content-Type"] = jsonType
+		h["Content-Type"] = mediaType
 	}
 	if cfg.idempotencyKey != "" {
 		h.Set("X-Idempotency-Key", cfg.idempotencyKey)
@@ -81,25 +81,37 @@ func (c *core) endpoint(r *request) (method, path string, err error) {
 // wrapped is implemented by the body of a request of package management.
 type wrapped interface{ unwrap() any }
 
-func encodeBody(body any) ([]byte, error) {
+// formBody is implemented by request bodies that are sent as multipart/form-data.
+type formBody interface {
+	form() (body []byte, mediaType string, err error)
+}
+
+// encodeBody returns the bytes of a body and the value of Content-Type.
+func encodeBody(body any) (encoded []byte, mediaType []string, err error) {
 	switch body := body.(type) {
 	case nil:
-		return nil, nil
+		return nil, nil, nil
 	case wrapped:
 		return encodeBody(body.unwrap())
 	case json.RawMessage:
 		if jsonread.Valid(body) != nil {
-			return nil, invalid("must be valid JSON in UTF-8", "body")
+			return nil, nil, invalid("must be valid JSON in UTF-8", "body")
 		}
-		return body, nil
+		return body, jsonType, nil
+	case formBody:
+		encoded, mediaType, err := body.form()
+		if err != nil {
+			return nil, nil, invalid("cannot be written as a form", "body")
+		}
+		return encoded, []string{mediaType}, nil
 	}
-	encoded, err := jsonread.MarshalPlain(body)
+	encoded, err = jsonread.MarshalPlain(body)
 	if err == nil {
-		return encoded, nil
+		return encoded, jsonType, nil
 	}
 	var at *jsonread.ValueError
 	if errors.As(err, &at) {
-		return nil, invalid(at.Reason, append([]string{"body"}, at.Path...)...)
+		return nil, nil, invalid(at.Reason, append([]string{"body"}, at.Path...)...)
 	}
-	return nil, invalid("cannot be written as JSON", "body")
+	return nil, nil, invalid("cannot be written as JSON", "body")
 }

@@ -55,10 +55,7 @@ func (h *HealthInsuranceCreateRequest) validate(v *validator) {
 		v.within("responsible_details", func() {
 			v.required("first_name", p.FirstName)
 			v.required("last_name", p.LastName)
-			v.within("address", func() {
-				a := &p.Address
-				v.address(a.FirstLine, a.City, a.State, a.Zip, a.Country, a.AccessNotes)
-			})
+			v.within("address", func() { p.Address.validate(v) })
 			v.required("phone_number", p.PhoneNumber)
 		})
 	}

@@ -10,7 +10,10 @@ import "context"
 // A link with OAuth ([LinkService.OAuth]) is documented for oura, fitbit, garmin, strava, wahoo,
 // ihealth, withings, google_fit, dexcom_v3, polar, cronometer, omron, whoop_v2, my_fitness_pal_v2,
 // ultrahuman, runkeeper and google_health. A demo connection ([LinkService.ConnectDemo]) is
-// documented for apple_health_kit, fitbit, freestyle_libre and oura.
+// documented for apple_health_kit, fitbit, freestyle_libre and oura. A link with a password
+// ([LinkService.ConnectPassword]) is documented for whoop, renpho, peloton, zwift, eight_sleep,
+// beurer_api, dexcom, hammerhead, my_fitness_pal, kardia, abbott_libreview and tandem_source, and
+// one with an email address ([LinkService.ConnectEmail]) for freestyle_libre.
 type Provider string
 
 // Values of [Provider].

@@ -67,60 +67,14 @@ const (
 // labtest.match_review.created and .updated. The event may have no user. Printed or logged, it
 // shows only its IDs.
 type MatchReview struct {
-	ID             uuid.UUID            `json:"id"`                        // the review
-	Status         MatchReviewStatus    `json:"status"`                    // who decides next
-	DecisionCode   MatchDecisionCode    `json:"decision_code"`             // what the service found
-	SubReasonCodes []MatchSubReasonCode `json:"sub_reason_codes,omitzero"` // further reasons; nil if missing
+	ID             uuid.UUID                      `json:"id"`                        // the review
+	Status         labhealth.MatchReviewStatus    `json:"status"`                    // who decides next
+	DecisionCode   labhealth.MatchDecisionCode    `json:"decision_code"`             // what the service found
+	SubReasonCodes []labhealth.MatchSubReasonCode `json:"sub_reason_codes,omitzero"` // further reasons; nil if missing
 	// ResolutionAction is the decision of the reviewer; nil before it is made.
-	ResolutionAction *MatchReviewResolutionAction `json:"resolution_action,omitzero"`
-	ResolvedUserID   *uuid.UUID                   `json:"resolved_user_id,omitzero"`  // the user that the result belongs to; nil if undecided
-	ResolvedOrderID  *uuid.UUID                   `json:"resolved_order_id,omitzero"` // the order that the result belongs to; nil if undecided
+	ResolutionAction *labhealth.MatchReviewResolutionAction `json:"resolution_action,omitzero"`
+	ResolvedUserID   *uuid.UUID                             `json:"resolved_user_id,omitzero"`  // the user that the result belongs to; nil if undecided
+	ResolvedOrderID  *uuid.UUID                             `json:"resolved_order_id,omitzero"` // the order that the result belongs to; nil if undecided
 
 	labhealth.RawObject `json:"-"`
 }
-
-// MatchReviewStatus is the state of a [MatchReview]. Values other than the constants occur.
-type MatchReviewStatus string
-
-// The documented states of a review.
-const (
-	MatchReviewMatched               MatchReviewStatus = "matched"
-	MatchReviewPendingCustomerReview MatchReviewStatus = "pending_customer_review"
-	MatchReviewPendingOpsReview      MatchReviewStatus = "pending_ops_review"
-	MatchReviewResolved              MatchReviewStatus = "resolved"
-)
-
-// MatchDecisionCode is what the service found out about a result. Values other than the constants
-// occur.
-type MatchDecisionCode string
-
-// The documented decisions.
-const (
-	MatchDecisionMatchSampleID             MatchDecisionCode = "match_sample_id"
-	MatchDecisionMatchCompleted            MatchDecisionCode = "match_completed"
-	MatchDecisionMatchCancelled            MatchDecisionCode = "match_cancelled"
-	MatchDecisionWrongCollection           MatchDecisionCode = "wrong_collection"
-	MatchDecisionWrongLab                  MatchDecisionCode = "wrong_lab"
-	MatchDecisionMultipleDemoMatch         MatchDecisionCode = "multiple_demo_match"
-	MatchDecisionMatchSampleIDMismatchDemo MatchDecisionCode = "match_sample_id_mismatch_demo"
-	MatchDecisionMatchDemo                 MatchDecisionCode = "match_demo"
-	MatchDecisionNoMatch                   MatchDecisionCode = "no_match"
-)
-
-// MatchSubReasonCode is a further reason of a [MatchReview]. Values other than the constants occur.
-type MatchSubReasonCode string
-
-// The documented further reasons.
-const (
-	MatchSubReasonLabAccountMismatch MatchSubReasonCode = "lab_account_mismatch"
-)
-
-// MatchReviewResolutionAction is the decision of a reviewer. Values other than the constants occur.
-type MatchReviewResolutionAction string
-
-// The documented decisions of a reviewer.
-const (
-	MatchResolutionAccept MatchReviewResolutionAction = "accept"
-	MatchResolutionReject MatchReviewResolutionAction = "reject"
-	MatchResolutionUnsure MatchReviewResolutionAction = "unsure"
-)

@@ -148,7 +148,7 @@ func TestLinkErrors(t *testing.T) {
 			if !isNothing(value) {
 				t.Error("a value beside an error")
 			}
-			equal(t, "labhealth: "+op+": 200 OK, which reports an error: rejected (APIError.Message has the service's text)", errorText(err))
+			equal(t, "labhealth: "+op+": 200 OK, which reports an error: rejected (the link token is invalid, expired or used: create another with Link.CreateToken)", errorText(err))
 			equal(t, labhealth.OutcomeRejected, labhealth.OutcomeOf(err))
 			equal(t, body, string(apiError(t, err).Body()))
 			s.only(t)
