@@ -28,10 +28,11 @@ import (
 )
 
 // newService starts a service and sets the environment for it.
-func newService(t *testing.T) *labhealthtest.Server {
+func newService(t *testing.T, opts ...labhealthtest.Option) *labhealthtest.Server {
 	t.Helper()
 	noon := time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)
-	service := labhealthtest.NewServer(t, labhealthtest.WithSeed(1), labhealthtest.WithClock(func() time.Time { return noon }))
+	opts = append([]labhealthtest.Option{labhealthtest.WithSeed(1), labhealthtest.WithClock(func() time.Time { return noon })}, opts...)
+	service := labhealthtest.NewServer(t, opts...)
 	setEnvironment(t, map[string]string{
 		"LABHEALTH_URL": service.URL, "LABHEALTH_API_KEY": service.APIKey, "LABHEALTH_MANAGEMENT_KEY": service.OrgKey,
 		"LABHEALTH_ORG_ID": service.OrgID.String(), "LABHEALTH_TEAM_ID": service.TeamID.String(),
@@ -363,7 +364,7 @@ func leaves(cmd *cobra.Command) []string {
 // TestJSON runs every command with --json: each line of stdout is JSON, and no patient data and no
 // key is on any stream.
 func TestJSON(t *testing.T) {
-	service := newService(t)
+	service := newService(t, labhealthtest.WithClock(time.Now))
 	done, open := newOrder(t, service, true).String(), newOrder(t, service, false).String()
 	user := userOf(t, open)
 	receiver := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) }))
@@ -711,7 +712,7 @@ func TestEventsShow(t *testing.T) {
 }
 
 func TestDoctor(t *testing.T) {
-	service := newService(t)
+	service := newService(t, labhealthtest.WithClock(time.Now))
 	t.Setenv("LABHEALTH_WEBHOOK_SECRET", testSecret)
 	verifier, err := webhooks.NewVerifier(testSecret)
 	if err != nil {

@@ -268,8 +268,8 @@ func (a *app) importClient(ctx context.Context, f *importFlags) (*labhealth.Clie
 	return client, err
 }
 
-// importError returns an error about the files as a usage error. The names of unknown columns, which
-// are patient data in a file that has its patients in columns, are for the terminal.
+// importError returns an error about the files as a usage error. The names of unknown columns are
+// patient data in a file that has its patients in columns. They are for the terminal.
 func (a *app) importError(err error) error {
 	if unknown, ok := errors.AsType[*bulk.UnknownColumnsError](err); ok && !a.json && (a.showPatient || isTerminal(a.err)) {
 		for _, c := range unknown.Columns[:min(len(unknown.Columns), 50)] {
@@ -402,8 +402,8 @@ func (a *app) dryRun(ctx context.Context, f *importFlags, client *labhealth.Clie
 	return nil
 }
 
-// printProblems prints the records of a dry run that are invalid or have warnings, and returns their
-// numbers.
+// printProblems prints the records of a dry run that are invalid or have warnings, and returns how
+// many there are of both.
 func (a *app) printProblems(r io.Reader) (problems [2]int) {
 	decoder := json.NewDecoder(r)
 	for {
