@@ -13,8 +13,8 @@ import (
 const maintainLimit = 10_000
 
 // Maintain keeps the tables in shape: it deletes IDs of deliveries that are older than
-// [Store.DuplicateWindow], and samples that are older than [Store.Keep], up to 10,000 rows of a slot
-// in a transaction. Summaries have no column with a time and are kept.
+// [Store.DuplicateWindow], and samples that are older than [Store.Keep], up to 10,000 rows of a
+// slot in a transaction. Summaries have no column with a time and are kept.
 //
 // [Worker.Run] calls it at the start and once an hour. Programs without a Worker call it
 // themselves. Any number of processes may call it at the same time. Calling it again changes
