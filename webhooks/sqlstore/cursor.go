@@ -61,8 +61,8 @@ type scan struct {
 	isRescan bool
 }
 
-// next returns the scan to run. idle says that there was nothing in the busy slots. The caller calls
-// end afterwards.
+// next returns the scan to run. idle says that there was nothing in the busy slots. The caller
+// calls end afterwards.
 func (c *cursor) next(now time.Time, idle bool) scan {
 	const cheap = 5 * time.Millisecond
 	c.mu.Lock()

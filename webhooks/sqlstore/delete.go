@@ -7,9 +7,10 @@ import (
 	"github.com/google/uuid"
 )
 
-// DeleteUser deletes all data of a user: samples, summaries, orders with their timelines and results, reactions, and deliveries in the inbox and
-// among the dead letters whose envelope names the user. It waits for deliveries that a worker has
-// in flight. Delivery IDs are kept; they do not identify a user.
+// DeleteUser deletes all data of a user: samples, summaries, orders with their timelines and
+// results, reactions, and deliveries in the inbox and among the dead letters whose envelope names
+// the user. It waits for deliveries that a worker has in flight. Delivery IDs are kept; they do not
+// identify a user.
 //
 // It does not block the user: data that arrives later is stored as for a new user. So delete the
 // user at the service first, then call DeleteUser, and call it again after the sender's last

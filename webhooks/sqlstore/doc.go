@@ -103,12 +103,12 @@
 //
 // With WAL and FULL, a delivery is acknowledged only after it was synced, even if a process that
 // was killed had written it before. With another journal mode, or synchronous = NORMAL or OFF, the
-// last acknowledged deliveries can be lost in a power failure. With PostgreSQL, so they can if fsync,
-// full_page_writes or synchronous_commit is off: [Store.Migrate] warns of that.
+// last acknowledged deliveries can be lost in a power failure. With PostgreSQL, so they can if
+// fsync, full_page_writes or synchronous_commit is off: [Store.Migrate] warns of that.
 //
-// The slot of the user, from 0 to 255, leads every key: see [Slot]. A program with several databases
-// has a Store for each, and picks that of a user by the slot. A database that distributes tables by a
-// column can do so by their column slot: see [Store].OneSlot.
+// The slot of the user, from 0 to 255, leads every key: see [Slot]. A program with several
+// databases has a Store for each, and picks that of a user by the slot. A database that distributes
+// tables by a column can do so by their column slot: see [Store].OneSlot.
 //
 // Errors are of type [*Error] and never quote the data. When printed, the types of this package
 // show no health data.

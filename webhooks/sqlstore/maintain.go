@@ -13,15 +13,15 @@ import (
 const maintainLimit = 10_000
 
 // Maintain keeps the tables in shape: it deletes IDs of deliveries that are older than
-// [Store.DuplicateWindow], and samples that are older than [Store.Keep], up to 10,000 rows of a slot
-// in a transaction. Summaries have no column with a time and are kept.
+// [Store.DuplicateWindow], and samples that are older than [Store.Keep], up to 10,000 rows of a
+// slot in a transaction. Summaries have no column with a time and are kept.
 //
 // [Worker.Run] calls it at the start and once an hour. Programs without a Worker call it
 // themselves. Any number of processes may call it at the same time. Calling it again changes
 // nothing.
 //
 // Deleting a sample costs the database about as much as half of storing it. To drop old samples by
-// partitions instead, see docs/scaling.md.
+// partitions instead, see docs/store.md.
 func (s *Store) Maintain(ctx context.Context) error {
 	if err := s.usable(ctx); err != nil {
 		return err

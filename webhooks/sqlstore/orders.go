@@ -184,7 +184,8 @@ func (s *Store) orderStream(f *OrderFilter, slot int64) *stream[foundOrder] {
 	}}
 }
 
-// where returns the conditions of a filter, except the time. n is the number of its first parameter.
+// where returns the conditions of a filter, except the time. n is the number of its first
+// parameter.
 func (f *OrderFilter) where(n int) (conditions string, params []any) {
 	for _, of := range []struct {
 		column string

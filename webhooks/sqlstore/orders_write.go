@@ -58,8 +58,8 @@ func (s *orderSlot) writeKey(w *rowWriter) {
 	w.id(s.key.order)
 }
 
-// readOrders locks the stored orders of slots, which are in the order of their keys, and reads them.
-// It reads the document of those that a received version is not newer than.
+// readOrders locks the stored orders of slots, which are in the order of their keys, and reads
+// them. It reads the document of those that a received version is not newer than.
 func (s *Store) readOrders(ctx context.Context, tx *sql.Tx, slots []*orderSlot) error {
 	err := s.query(ctx, tx, func(rows *sql.Rows) error {
 		var row orderRow

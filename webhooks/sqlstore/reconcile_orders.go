@@ -533,7 +533,8 @@ const hasFinalResults = ` EXISTS (SELECT 1 FROM labhealth_order_results AS r
 const hasOrMayHaveResults = ` o.missing IS NULL AND (o.results <> 'none' OR o.results_at IS NOT NULL OR o.status LIKE '%.draw#_completed' ESCAPE '#'
 	OR NOT (o.status = '' OR o.status LIKE 'received.%' OR o.status LIKE 'collecting#_sample.%' ESCAPE '#' OR o.status LIKE 'cancelled.%'))`
 
-// withResults returns the orders of slots that have or may have results, and have an ID in a column.
+// withResults returns the orders of slots that have or may have results, and have an ID in a
+// column.
 func (p *pass) withResults(ctx context.Context, slots []int64, column string, of uuid.UUID) ([]orderKey, error) {
 	return p.storedOrders(ctx, slots, column+` = $1::uuid AND`+hasOrMayHaveResults, of)
 }

@@ -47,20 +47,22 @@ type storedSeries struct {
 // maxShapes is the number of shapes that a series can have. Samples in others are stored as JSON.
 const maxShapes = 255
 
-// findSeries returns the stored series with these keys, which are in ascending order of their slots.
+// findSeries returns the stored series with these keys, which are in ascending order of their
+// slots.
 func (s *Store) findSeries(ctx context.Context, q queryer, keys []webhooks.Series) ([]storedSeries, error) {
 	found := make([]storedSeries, len(keys))
 	for i := range keys {
 		found[i].slot = Slot(keys[i].UserID)
 	}
-	for first, next := 0, 0; first < len(keys); first = next {
-		next = len(keys)
-		for s.OneSlot && found[first].slot != found[next-1].slot { // each slot in a statement of its own
-			next--
+	for rest := found; len(rest) > 0; {
+		n := len(rest)
+		for s.OneSlot && rest[0].slot != rest[n-1].slot { // each slot in a statement of its own
+			n--
 		}
-		if err := s.readSeries(ctx, q, keys[first:next], found[first:next]); err != nil {
+		if err := s.readSeries(ctx, q, keys[:n], rest[:n]); err != nil {
 			return nil, err
 		}
+		keys, rest = keys[n:], rest[n:]
 	}
 	return found, nil
 }
@@ -151,11 +153,12 @@ func (s *Store) readWearables(ctx context.Context, tx *sql.Tx, b *batch) (err er
 		if err := rows.Scan(append([]any{&n}, row.scan()...)...); err != nil {
 			return err
 		}
-		slot, ok := &b.sampleSlots[samples[n-1]], false
-		slot.found, slot.stored, slot.version = true, true, row.version
-		if slot.content, ok = row.content(&b.stored[slot.series]); !ok {
+		slot := &b.sampleSlots[samples[n-1]]
+		c, ok := row.content(&b.stored[slot.series])
+		if !ok {
 			return errNoShape
 		}
+		slot.found, slot.stored, slot.version, slot.content = true, true, row.version, c
 		return nil
 	}, `SELECT k.n, `+sampleColumns+` FROM {k: slot smallint, series integer, at bigint}
 		{find s: * | labhealth_samples | s.slot = {slot} AND s.series = k.series AND s.at = k.at}`,

@@ -350,7 +350,8 @@ func schemaVersion(ctx context.Context, q interface {
 }
 
 // checkServer reports whether the tables are current. With PostgreSQL it checks the settings, and
-// writes nothing: a standby, and a user without the privilege to create tables, may call Migrate too.
+// writes nothing: a standby, and a user without the privilege to create tables, may call Migrate
+// too.
 func (s *Store) checkServer(ctx context.Context) (current bool, err error) {
 	if s.name == SQLite {
 		return false, nil

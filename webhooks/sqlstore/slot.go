@@ -46,8 +46,8 @@ func (s *Store) listSize() int {
 	return Slots
 }
 
-// slotsWith returns the slots that have a row of a table. from is the table, as o, and the condition
-// of its rows for a slot k. If slots may fail, it returns those that may have one.
+// slotsWith returns the slots that have a row of a table. from is the table, as o, and the
+// condition of its rows for a slot k. If slots may fail, it returns those that may have one.
 func (s *Store) slotsWith(ctx context.Context, q queryer, from string, params ...any) (slots []int64, err error) {
 	err = s.query(ctx, q, func(rows *sql.Rows) error {
 		var slot int64
@@ -108,8 +108,8 @@ func (f *failingSlots) without(slots []int64) (rest []int64) {
 	return slices.Concat(rest[n:], rest[:n])
 }
 
-// slotFailures is the number of failures in a row that may be those of some slots, so that others are
-// tried at once.
+// slotFailures is the number of failures in a row that may be those of some slots, so that others
+// are tried at once.
 func (s *Store) slotFailures() int {
 	if s.OneSlot && s.name == PostgreSQL {
 		return 8

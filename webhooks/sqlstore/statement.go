@@ -261,19 +261,8 @@ func (b *builder) replace(mark string) string {
 	name, rest, _ := strings.Cut(mark, ": ")
 	kind, alias, _ := strings.Cut(name, " ")
 	switch kind {
-	case "slot":
-		switch {
-		case !b.oneSlot:
-			return "k.slot"
-		case b.inserts:
-			return "l.slot"
-		}
-		return fmt.Sprintf("$%d::smallint", b.slot)
-	case "here":
-		if b.oneSlot {
-			return fmt.Sprintf("l.slot = $%d::smallint", b.slot)
-		}
-		return "true"
+	case "slot", "here":
+		return b.ofSlot(kind)
 	case "lock":
 		return b.choose(" FOR UPDATE", "")
 	case "skip":
@@ -290,14 +279,7 @@ func (b *builder) replace(mark string) string {
 	case "in":
 		b.lists++
 		return b.choose(fmt.Sprintf("%s = ANY($%d::smallint[])", rest, b.lists), fmt.Sprintf("?%d IS NOT NULL", b.lists))
-	case "some":
-		table, condition, _ := strings.Cut(rest, " | ")
-		text := "(SELECT 1 FROM " + table + " AS " + alias + " WHERE " + condition
-		if b.lite || b.oneSlot {
-			return "WHERE EXISTS " + text + ")"
-		}
-		return "CROSS JOIN LATERAL " + text + " LIMIT 1) AS " + alias
-	case "find", "each", "left", "first":
+	case "find", "each", "left", "first", "some":
 		return b.lookup(kind, alias, strings.Split(rest, " | "))
 	}
 	if b.lite {
@@ -306,8 +288,35 @@ func (b *builder) replace(mark string) string {
 	return b.unnest(kind, strings.Split(rest, ", "))
 }
 
-// lookup returns the join of a mark find, each or left.
+// ofSlot returns the slot of a row, or the condition for an INSERT of rows.
+func (b *builder) ofSlot(kind string) string {
+	switch {
+	case !b.oneSlot && kind == "slot":
+		return "k.slot"
+	case !b.oneSlot:
+		return "true"
+	case kind == "here":
+		return fmt.Sprintf("l.slot = $%d::smallint", b.slot)
+	case b.inserts:
+		return "l.slot"
+	}
+	return fmt.Sprintf("$%d::smallint", b.slot)
+}
+
+// some returns the condition of a mark some.
+func (b *builder) some(alias string, parts []string) string {
+	text := "(SELECT 1 FROM " + parts[0] + " AS " + alias + " WHERE " + parts[1]
+	if b.lite || b.oneSlot {
+		return "WHERE EXISTS " + text + ")"
+	}
+	return "CROSS JOIN LATERAL " + text + " LIMIT 1) AS " + alias
+}
+
+// lookup returns the join of a mark find, each, left, first or some.
 func (b *builder) lookup(kind, alias string, parts []string) string {
+	if kind == "some" {
+		return b.some(alias, parts)
+	}
 	join, on, end := "CROSS JOIN", "", " OFFSET 0"
 	if kind == "left" {
 		join, on = "LEFT JOIN", " ON true"
@@ -428,40 +437,13 @@ func (s *Store) queryRow(ctx context.Context, q queryer, dest into, text string,
 // calls calls f once or, for a list of many rows and SQLite, with each chunk of them.
 func (s *Store) calls(ctx context.Context, q queryer, text string, params []any, f func(call) error) error {
 	form := form{s.name == SQLite, s.OneSlot && s.name == PostgreSQL}
-	var scalars, lists []any
-	list := rowList{n: 1, write: func(*rowWriter, int) {}}
-	for _, p := range params {
-		switch p := p.(type) {
-		case rowList:
-			list = p
-		case inList:
-			lists = append(lists, p.argument(form.lite))
-		default:
-			scalars = append(scalars, p)
-		}
-	}
-	common := append(scalars, lists...)
+	common, list := form.parameters(params)
 	var stmt *sql.Stmt
 	for first, size := 0, list.n; first < list.n; first += size {
 		if form.lite {
 			size = min(sqliteChunk, list.n-first)
 		}
-		w := &rowWriter{lite: form.lite}
-		for i := range size {
-			w.column = 0
-			if form.lite && strings.Contains(text, "k.n") {
-				w.args = append(w.args, first+i+1)
-			}
-			list.write(w, first+i)
-		}
-		if form.oneSlot && len(w.arrays) > 0 {
-			w.args = append(w.args, w.slot)
-		}
-		for _, a := range w.arrays {
-			w.args = append(w.args, a.String())
-		}
-		built := form.build(text, size)
-		c := call{text: built.text, args: built.arguments(slices.Clone(common), w.args)}
+		c := form.call(text, common, list, first, size)
 		if form.lite && size == sqliteChunk && list.n >= 2*sqliteChunk {
 			if stmt == nil {
 				var err error
@@ -477,6 +459,44 @@ func (s *Store) calls(ctx context.Context, q queryer, text string, params []any,
 		}
 	}
 	return nil
+}
+
+// parameters returns those of the text and the lists, and the rows.
+func (f form) parameters(params []any) (common []any, list rowList) {
+	list = rowList{n: 1, write: func(*rowWriter, int) {}}
+	var lists []any
+	for _, p := range params {
+		switch p := p.(type) {
+		case rowList:
+			list = p
+		case inList:
+			lists = append(lists, p.argument(f.lite))
+		default:
+			common = append(common, p)
+		}
+	}
+	return append(common, lists...), list
+}
+
+// call returns a statement with some of the rows.
+func (f form) call(text string, common []any, list rowList, first, size int) call {
+	w := &rowWriter{lite: f.lite}
+	numbered := f.lite && strings.Contains(text, "k.n")
+	for i := range size {
+		w.column = 0
+		if numbered {
+			w.args = append(w.args, first+i+1)
+		}
+		list.write(w, first+i)
+	}
+	if f.oneSlot && len(w.arrays) > 0 {
+		w.args = append(w.args, w.slot)
+	}
+	for _, a := range w.arrays {
+		w.args = append(w.args, a.String())
+	}
+	st := f.build(text, size)
+	return call{text: st.text, args: st.arguments(slices.Clone(common), w.args)}
 }
 
 // array is the literal of a PostgreSQL array, the only form that every driver accepts.

@@ -225,7 +225,7 @@ func (s *Store) readPage(ctx context.Context, scan func(*storedRow) []any, state
 		return nil, err
 	}
 	for i := range found {
-		if i > 0 && found[i].series == found[i-1].series && found[i].of == found[i-1].of {
+		if i > 0 && found[i].isOf(&found[i-1]) {
 			continue
 		}
 		if _, known := places[found[i].of]; !known {
@@ -241,18 +241,28 @@ func (s *Store) readPage(ctx context.Context, scan func(*storedRow) []any, state
 	var of *storedSeries
 	page := make([]StoredSample, len(found))
 	for i := range found {
-		r := &found[i]
-		if i == 0 || r.series != found[i-1].series || r.of != found[i-1].of {
-			of = &stored[places[r.of]]
+		if i == 0 || !found[i].isOf(&found[i-1]) {
+			of = &stored[places[found[i].of]]
 		}
-		c, ok := r.content(of)
-		if !ok || of.number != r.series {
+		var ok bool
+		if page[i], ok = found[i].sample(of); !ok {
 			return nil, errNoShape
 		}
-		key := webhooks.SampleKey{UserID: r.of.UserID, Resource: r.of.Resource, Provider: r.of.Provider, SourceType: r.of.SourceType, UnixNano: r.at}
-		page[i] = StoredSample{key, c.sample(r.at), r.series}
 	}
 	return page, nil
+}
+
+// isOf reports whether two rows are of the same series.
+func (r *storedRow) isOf(other *storedRow) bool { return r.series == other.series && r.of == other.of }
+
+// sample returns the sample of a row. It reports whether the series has its shape.
+func (r *storedRow) sample(of *storedSeries) (StoredSample, bool) {
+	c, ok := r.content(of)
+	if !ok || of.number != r.series {
+		return StoredSample{}, false
+	}
+	key := webhooks.SampleKey{UserID: r.of.UserID, Resource: r.of.Resource, Provider: r.of.Provider, SourceType: r.of.SourceType, UnixNano: r.at}
+	return StoredSample{key, c.sample(r.at), r.series}, true
 }
 
 // UserSummaries iterates over the latest versions of the summaries of a user, as [Store.Range] does
