@@ -269,7 +269,9 @@ func TestCallsFaults(t *testing.T) {
 			client.CloseIdleConnections()
 			srv.Close()
 			want := row.write
-			if repeatable {
+			// A key does not make a write follow a redirect, or repeat what took effect.
+			isSame := strings.HasPrefix(row.fault, "half") || strings.HasPrefix(row.fault, "302")
+			if repeatable && (strings.HasPrefix(c.op, "GET ") || !isSame) {
 				want = row.get
 			}
 			if got := (result{int64(r.Attempts), srv.commits.Load(), labhealth.OutcomeOf(err)}); got != want {
