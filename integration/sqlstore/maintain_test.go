@@ -183,7 +183,7 @@ func TestKeepWhileApplied(t *testing.T) {
 }
 
 // partitionedSamples is what an administrator runs before Migrate to have the samples partitioned by
-// time: see docs/scaling.md.
+// time: see docs/store.md.
 const partitionedSamples = `CREATE TABLE labhealth_samples (at bigint NOT NULL, version bigint NOT NULL, value double precision NOT NULL,
 	series integer NOT NULL, slot smallint NOT NULL, shape smallint NOT NULL, seconds integer, text text, PRIMARY KEY (slot, series, at)) PARTITION BY RANGE (at)`
 

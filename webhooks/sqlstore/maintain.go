@@ -21,7 +21,7 @@ const maintainLimit = 10_000
 // nothing.
 //
 // Deleting a sample costs the database about as much as half of storing it. To drop old samples by
-// partitions instead, see docs/scaling.md.
+// partitions instead, see docs/store.md.
 func (s *Store) Maintain(ctx context.Context) error {
 	if err := s.usable(ctx); err != nil {
 		return err
