@@ -72,6 +72,28 @@ func Example_parts() {
 	}
 }
 
+// A program with two servers has a Store for each, and picks that of a user by the slot.
+func ExampleSlot() {
+	var lower, upper *sqlstore.Store // of Open
+	var verifier *webhooks.Verifier  // of webhooks.NewVerifier
+
+	stores := []*sqlstore.Store{lower, upper} // of slots 0 to 127, and 128 to 255
+	storeOf := func(userID uuid.UUID) *sqlstore.Store {
+		return stores[sqlstore.Slot(userID)*len(stores)/sqlstore.Slots]
+	}
+	handler, err := webhooks.NewRawHandler(verifier, func(ctx context.Context, d webhooks.RawDelivery) error {
+		event, err := webhooks.ParseEnvelope(d.Body)
+		if err != nil {
+			return lower.Receive(ctx, d) // becomes a dead letter
+		}
+		return storeOf(event.UserID).Receive(ctx, d)
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	http.Handle("/webhooks", handler)
+}
+
 // The orders of which final results are stored.
 func ExampleStore_Orders() {
 	var store *sqlstore.Store // of Open
