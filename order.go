@@ -169,10 +169,10 @@ func (o *Order) Reschedulable() bool {
 }
 
 // Cancelable reports whether [OrdersService.Cancel] is documented for the current status of the
-// order: before the sample is collected, at home also after the draw, and for a test kit only before
-// it is shipped. Canceling a walk-in order does not cancel its appointment. The result is based on
-// the received order: the service decides, and the order may have changed since. Source: public API
-// reference only.
+// order: before the sample is collected, at home also after the draw, and for a test kit only
+// before it is shipped. Canceling a walk-in order does not cancel its appointment. The result is
+// based on the received order: the service decides, and the order may have changed since. Source:
+// public API reference only.
 func (o *Order) Cancelable() bool {
 	status := o.CurrentStatus()
 	_, method, _ := status.parts()

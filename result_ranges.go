@@ -2,8 +2,8 @@ package labhealth
 
 import "strings"
 
-// Range interprets ReferenceRange, such as "<5.7", "<=5.7", "< OR = 9.9" or "3.6-10.0", whose bounds
-// are both included. It uses MinRangeValue and MaxRangeValue, as included bounds, only if
+// Range interprets ReferenceRange, such as "<5.7", "<=5.7", "< OR = 9.9" or "3.6-10.0", whose
+// bounds are both included. It uses MinRangeValue and MaxRangeValue, as included bounds, only if
 // ReferenceRange is nil: they do not tell whether a bound is included. ok is false if there is no
 // range, or one in words. Source: public API reference only.
 func (r *Result) Range() (bounds RangeResult, ok bool) {
@@ -26,8 +26,8 @@ const (
 )
 
 // Position compares the result ([Result.Parse]) with its range ([Result.Range]). A result that is a
-// bound, such as "<0.5", has a position if all of its values have the same. It is arithmetic, not an
-// interpretation: see [Result.Abnormal] for what the lab says.
+// bound, such as "<0.5", has a position if all of its values have the same. It is arithmetic, not
+// an interpretation: see [Result.Abnormal] for what the lab says.
 func (r *Result) Position() Position {
 	bounds, ok := r.Range()
 	var low, high RangeResult // the ends of the result

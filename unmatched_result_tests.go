@@ -133,8 +133,8 @@ type UnmatchedResultTestFailure struct {
 	RawObject `json:"-"`
 }
 
-// TestCases returns the cases that can be tested: GET /v3/unmatched_result_test/case. Like the other
-// methods of tests, it is for sandbox environments only.
+// TestCases returns the cases that can be tested: GET /v3/unmatched_result_test/case. Like the
+// other methods of tests, it is for sandbox environments only.
 func (s *UnmatchedResultsService) TestCases(ctx context.Context, opts ...CallOption) ([]UnmatchedResultTestCaseDefinition, error) {
 	list, err := call(ctx, coreOf(s), new(testCaseList), request{op: opListUnmatchedResultTestCases}, opts)
 	if err != nil {

@@ -166,7 +166,7 @@
 // # Limitations
 //
 // The server has no billing. It accepts all consents, and all other billing types of orders without
-// a lab account. Created lab tests are active at once. It pushes nothing to ETL pipelines and does not
-// verify custom credentials with providers. It is stricter than the service in one respect: it
+// a lab account. Created lab tests are active at once. It pushes nothing to ETL pipelines and does
+// not verify custom credentials with providers. It is stricter than the service in one respect: it
 // rejects a number or boolean that is sent as a string, which the service may convert.
 package labhealthtest

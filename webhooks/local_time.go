@@ -15,9 +15,9 @@ var wallClockProviders = []string{"abbott_libreview", "freestyle_libre"}
 func (s Source) WallClock() bool { return slices.Contains(wallClockProviders, s.ProviderSlug()) }
 
 // LocalTime returns the timestamp of a sample of s by the user's clock, for the day or the hour of
-// the user. It is in the zone of the TimezoneOffset. For a source with [Source.WallClock], it is the
-// timestamp as received, whose zone has no meaning. ok is false if the sample has no timestamp or
-// no offset: then only the user's time zone can tell, such as [labhealth.User.FallbackTimeZone].
+// the user. It is in the zone of the TimezoneOffset. For a source with [Source.WallClock], it is
+// the timestamp as received, whose zone has no meaning. ok is false if the sample has no timestamp
+// or no offset: then only the user's time zone can tell, such as [labhealth.User.FallbackTimeZone].
 func (s *Samples) LocalTime(sample *Sample) (t time.Time, ok bool) {
 	switch {
 	case sample.Timestamp.IsZero():
