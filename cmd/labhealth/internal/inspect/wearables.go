@@ -22,7 +22,7 @@ type StoredUser struct {
 // Users returns the users of whom data is stored, in the order of their IDs, without ClientUserID.
 func (i *Inspector) Users(ctx context.Context) (all []StoredUser, err error) {
 	rows, err := i.db.QueryContext(ctx, `SELECT u.user_id,
-		(SELECT max((SELECT max(at) FROM labhealth_samples AS s WHERE s.series_id = r.id)) FROM labhealth_series AS r WHERE r.user_id = u.user_id)
+		(SELECT max((SELECT max(at) FROM labhealth_samples AS s WHERE s.slot = r.slot AND s.series = r.series)) FROM labhealth_series AS r WHERE r.user_id = u.user_id)
 		FROM (SELECT user_id FROM labhealth_users UNION SELECT user_id FROM labhealth_orders) AS u ORDER BY u.user_id`)
 	if err != nil {
 		return nil, err
@@ -74,12 +74,12 @@ type SampleTime struct {
 
 // LastSample returns the last sample of a user before a time; ok is false if there is none.
 func (i *Inspector) LastSample(ctx context.Context, userID uuid.UUID, before time.Time) (s SampleTime, ok bool, err error) {
-	return i.sampleTime(ctx, `SELECT max(at) FROM labhealth_samples AS s WHERE s.series_id = r.id AND s.at < ?`, `DESC`, userID, before)
+	return i.sampleTime(ctx, `SELECT max(at) FROM labhealth_samples AS s WHERE s.slot = r.slot AND s.series = r.series AND s.at < ?`, `DESC`, userID, before)
 }
 
 // FirstSample returns the first sample of a user at or after a time; ok is false if there is none.
 func (i *Inspector) FirstSample(ctx context.Context, userID uuid.UUID, from time.Time) (s SampleTime, ok bool, err error) {
-	return i.sampleTime(ctx, `SELECT min(at) FROM labhealth_samples AS s WHERE s.series_id = r.id AND s.at >= ?`, `ASC`, userID, from)
+	return i.sampleTime(ctx, `SELECT min(at) FROM labhealth_samples AS s WHERE s.slot = r.slot AND s.series = r.series AND s.at >= ?`, `ASC`, userID, from)
 }
 
 func (i *Inspector) sampleTime(ctx context.Context, choose, order string, userID uuid.UUID, at time.Time) (s SampleTime, ok bool, err error) {
@@ -87,9 +87,9 @@ func (i *Inspector) sampleTime(ctx context.Context, choose, order string, userID
 	var offset sql.NullInt64
 	err = i.db.QueryRowContext(ctx, `SELECT f.resource, f.at, coalesce(h.timezone_offset,
 			CASE WHEN s.text IS NOT NULL AND json_valid(s.text) THEN CAST(json_extract(s.text, '$.timezone_offset') AS INTEGER) END)
-		FROM (SELECT r.id, r.resource, (`+choose+`) AS at FROM labhealth_series AS r WHERE r.user_id = ?) AS f
-		JOIN labhealth_samples AS s ON s.series_id = f.id AND s.at = f.at
-		LEFT JOIN labhealth_shapes AS h ON h.id = s.shape_id
+		FROM (SELECT r.slot, r.series, r.resource, (`+choose+`) AS at FROM labhealth_series AS r WHERE r.user_id = ?) AS f
+		JOIN labhealth_samples AS s ON s.slot = f.slot AND s.series = f.series AND s.at = f.at
+		LEFT JOIN labhealth_shapes AS h ON h.slot = s.slot AND h.series = s.series AND h.shape = s.shape
 		ORDER BY f.at `+order+` LIMIT 1`, clampUnixNano(at), userID.String()).Scan(&s.Resource, &nano, &offset)
 	if errors.Is(err, sql.ErrNoRows) {
 		return SampleTime{}, false, nil
