@@ -20,7 +20,7 @@ func (s Source) WallClock() bool { return slices.Contains(wallClockProviders, s.
 // or no offset: then only the user's time zone can tell, such as [labhealth.User.FallbackTimeZone].
 func (s *Samples) LocalTime(sample *Sample) (t time.Time, ok bool) {
 	switch {
-	case sample.Timestamp.IsZero():
+	case sample == nil, sample.Timestamp.IsZero():
 		return time.Time{}, false
 	case s.Source.WallClock(), s.Provider != nil && s.Provider.WallClock():
 		return sample.Timestamp, true

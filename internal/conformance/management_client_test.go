@@ -211,7 +211,7 @@ func argument(t *testing.T, method string, typ reflect.Type) reflect.Value {
 		}
 	}
 	switch typ.Kind() {
-	case reflect.Struct:
+	case reflect.Struct, reflect.Slice:
 		return reflect.Zero(typ)
 	case reflect.String: // an open enumeration
 		return reflect.ValueOf("text").Convert(typ)
