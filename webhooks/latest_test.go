@@ -424,8 +424,8 @@ func (r lastWrite) apply(e *Event) (c Changes) {
 
 var valueInText = regexp.MustCompile(`"value":[^,}]+`)
 
-// storedText returns the JSON of a sample as a store returns it. It keeps what most samples say, and
-// not how it was spelt; numbers keep all their digits.
+// storedText returns the JSON of a sample as a store returns it. It keeps what most samples say,
+// and not how it was spelt; numbers keep all their digits.
 func storedText(s Sample) []byte {
 	number := s.Number()
 	if shape, _ := shapeOf(&s); shape.Form != newest.JSON {
