@@ -15,8 +15,7 @@ import (
 )
 
 // series holds the samples of a series. Those of a long one are spread over windows of time, so
-// that inserting one between others moves only those of its window. Most are appended to the last
-// window.
+// that inserting one between others moves only those of its window. Most are appended to the last.
 type series struct {
 	windows   []window         // in ascending order
 	documents map[int64]string // by time: JSON of the samples of which a record cannot hold everything
