@@ -382,17 +382,6 @@ func newFieldName(name string) fieldName {
 	return f
 }
 
-// startsAs reports whether the name starts with these bytes, or is followed by the last of them.
-func (f *fieldName) startsAs(a, b, c uint64) bool {
-	return (a^f.bytes[0])&f.mask[0]|(b^f.bytes[1])&f.mask[1]|(c^f.bytes[2])&f.mask[2] == 0
-}
-
-// continues reports whether rest continues with what a long name has after 24 bytes.
-func (f *fieldName) continues(rest []byte) bool {
-	n := len(f.quoted)
-	return n <= len(rest) && string(rest[24:n]) == f.quoted[24:]
-}
-
 // Index returns the index of a name, the number of names if it is not among them.
 func (f FieldNames) Index(name []byte) (n int) {
 	for n < len(f) && f[n].quoted[1:len(f[n].quoted)-2] != string(name) {
