@@ -9,7 +9,7 @@ import (
 // which are compared eight at once, and a mask of those that belong to it.
 type key struct {
 	words, mask [3]uint64
-	quoted      uint8 // how many bytes it has
+	length      uint8 // how many bytes it has
 	long        bool  // they are more than 24
 }
 
@@ -28,7 +28,7 @@ func newKey(name string) (k key) {
 	for i := range k.words {
 		k.words[i], k.mask[i] = binary.LittleEndian.Uint64(words[8*i:]), binary.LittleEndian.Uint64(mask[8*i:])
 	}
-	k.quoted, k.long = uint8(len(quoted)), len(quoted) > ahead
+	k.length, k.long = uint8(len(quoted)), len(quoted) > ahead
 	return k
 }
 
@@ -37,7 +37,7 @@ func newKey(name string) (k key) {
 //
 //go:noinline // few names are long
 func (f *field) isLongAt(data []byte, i int) bool {
-	end := i + int(f.quoted)
+	end := i + int(f.length)
 	return end+ahead <= len(data) && string(data[i+1:end-2]) == f.name && data[end-2] == '"' && data[end-1] == ':'
 }
 
@@ -153,7 +153,7 @@ func (p *plan) next(d *decoder, m *members) int {
 		if differ != 0 || f.long && !f.isLongAt(data, i) {
 			break
 		}
-		i += int(f.quoted)
+		i += int(f.length)
 		after = n + 1
 		value := bytesAt(data, i)
 		if value[0] <= ' ' {
