@@ -10,7 +10,6 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/labhealth/labhealth-go/internal/plain"
-	"github.com/labhealth/labhealth-go/internal/transport"
 )
 
 // instant responds with an empty body, without hooks.
@@ -26,17 +25,14 @@ func TestCallAllocations(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := request{
-		op: opGetOrder, ids: []string{"0b5e7f3a-1c2d-4e3f-8a9b-0c1d2e3f4a5b"},
-		read: func(*transport.Response) error { return nil },
-	}
+	r := request{op: opGetOrder, ids: []string{"0b5e7f3a-1c2d-4e3f-8a9b-0c1d2e3f4a5b"}}
 	got := testing.AllocsPerRun(200, func() {
 		if err := client.core.do(t.Context(), r, nil); err != nil {
 			t.Fatal(err)
 		}
 	})
-	if got > 34 { // 33, and under the race detector, a pool that drops elements on purpose
-		t.Errorf("%v allocations, want at most 34", got)
+	if got > 38 { // 37, and under the race detector, a pool that drops elements on purpose
+		t.Errorf("%v allocations, want at most 38", got)
 	}
 }
 

@@ -102,23 +102,9 @@ const (
 	RegionEU Region = "eu"
 )
 
-// WithProductionUS uses the deployment for production in the US, at the given base URL: see
-// [WithBaseURL].
-func WithProductionUS(base string) Option { return withBaseURL("WithProductionUS", ProductionUS, base) }
-
-// WithProductionEU uses the deployment for production in the EU, at the given base URL: see
-// [WithBaseURL].
-func WithProductionEU(base string) Option { return withBaseURL("WithProductionEU", ProductionEU, base) }
-
-// WithSandboxUS uses the sandbox in the US, at the given base URL: see [WithBaseURL].
-func WithSandboxUS(base string) Option { return withBaseURL("WithSandboxUS", SandboxUS, base) }
-
-// WithSandboxEU uses the sandbox in the EU, at the given base URL: see [WithBaseURL].
-func WithSandboxEU(base string) Option { return withBaseURL("WithSandboxEU", SandboxEU, base) }
-
-// WithEnvironment uses the deployment that env names, at the given base URL, for a choice at run
-// time. If the base URLs are in a map, a missing one is an error that names env. See
-// [ParseEnvironment] and [WithBaseURL].
+// WithEnvironment uses the deployment for env, such as [SandboxUS], at the given base URL: see
+// [WithBaseURL]. Errors of the base URL name env: if the base URLs are in a map, a missing one does
+// not go unnoticed. [ParseEnvironment] returns the environment that a configuration names.
 func WithEnvironment(env Environment, base string) Option {
 	parsed, err := ParseEnvironment(string(env))
 	if err != nil {

@@ -5,9 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"iter"
-	"net/url"
 	"reflect"
-	"slices"
 
 	"github.com/google/uuid"
 
@@ -37,29 +35,20 @@ type bridged struct {
 }
 
 func (b *bridged) Call(ctx context.Context, q bridge.Request, opts []CallOption) error {
-	r := request{op: q.Op, ids: q.IDs, body: q.Body, read: readNothing}
+	r := request{op: q.Op, ids: q.IDs}
 	if q.Params != nil {
-		r.query = bridgedQuery{b.types.Query(q.Params)}
+		r.query = bridgedQuery{b.types, q.Params}
+	}
+	if q.Body != nil {
+		r.body = &bridgedBody{b.types, q.Body}
 	}
 	if q.TeamConflict {
 		r.refine = teamConflict
 	}
 	if q.Out != nil {
-		r.read = func(resp *transport.Response) error {
-			return readJSON(resp, func(document []byte) error {
-				return decode(document, &bridgedResponse{b.types, q.Out}, func(value []byte) error { return jsonread.Unmarshal(value, q.Out) })
-			})
-		}
+		r.out = &bridgedResponse{b.types, q.Out}
 	}
-	validate := func(c *callConfig) error {
-		var v validator
-		if !c.skipValidation {
-			v.within("query", func() { b.types.Validate(q.Params, bridgedValidator{&v}) })
-			v.within("body", func() { b.types.Validate(q.Body, bridgedValidator{&v}) })
-		}
-		return v.err()
-	}
-	return b.do(ctx, r, append(slices.Clip(opts), validate)) // after WithoutValidation, if it is there
+	return b.do(ctx, r, opts)
 }
 
 func (b *bridged) Do(ctx context.Context, method, path string, body, out any, opts []CallOption) error {
@@ -84,13 +73,30 @@ func (b *bridged) CloseIdleConnections() { b.closeIdleConnections() }
 
 // The types below have the methods that this package looks for, and pass them on.
 
-type bridgedQuery struct{ values url.Values }
+type bridgedQuery struct {
+	types  bridge.Types
+	params any
+}
 
-func (q bridgedQuery) query() queryValues { return queryValues{q.values} }
+func (q bridgedQuery) query() queryValues    { return queryValues{q.types.Query(q.params)} }
+func (q bridgedQuery) validate(v *validator) { q.types.Validate(q.params, bridgedValidator{v}) }
+
+type bridgedBody struct {
+	types bridge.Types
+	value any
+}
+
+func (b *bridgedBody) validate(v *validator) { b.types.Validate(b.value, bridgedValidator{v}) }
 
 type bridgedResponse struct {
 	types bridge.Types
 	out   any
+}
+
+func (r *bridgedResponse) read(resp *transport.Response) error {
+	return readJSON(resp, func(document []byte) error {
+		return decodeValue(document, r, func(value []byte) error { return jsonread.Unmarshal(value, r.out) })
+	})
 }
 
 func (r *bridgedResponse) RawJSON() json.RawMessage     { return nil }

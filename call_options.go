@@ -1,11 +1,15 @@
 package labhealth
 
 import (
+	"bytes"
+	"cmp"
 	"net/http"
 	"net/textproto"
 	"net/url"
 	"slices"
 	"strings"
+
+	"github.com/labhealth/labhealth-go/internal/transport"
 )
 
 // CallOption configures one call. If an option is invalid, the call returns an error and sends
@@ -21,8 +25,27 @@ type callConfig struct {
 	policy         RetryPolicy
 	maxBody        int64
 	idempotencyKey string
-	repeatable     bool         // the operation accepts an idempotency key
-	page           *pageOptions // of the iterator over pages that makes the call, nil for none
+	repeatable     bool // the operation accepts an idempotency key
+}
+
+// configure applies the options of a call.
+func (c *core) configure(r *request, opts []CallOption) (*callConfig, error) {
+	cfg := &callConfig{
+		header: http.Header{}, policy: c.policy,
+		maxBody: cmp.Or(c.maxBody, r.maxBody, maxBody), repeatable: r.repeatable,
+	}
+	if r.query != nil {
+		cfg.query = r.query.query().Values
+	}
+	for _, opt := range opts {
+		if opt == nil {
+			continue
+		}
+		if err := opt(cfg); err != nil {
+			return nil, err
+		}
+	}
+	return cfg, nil
 }
 
 // Response is the HTTP response of a call, in addition to the value that the call returns. See
@@ -36,6 +59,15 @@ type Response struct {
 	Body      []byte
 	Attempts  int    // number of attempts
 	RequestID string // the service's ID of the request; empty if it sent none
+}
+
+func newResponse(result *transport.Result) Response {
+	response := Response{Attempts: result.Attempts}
+	if r := result.Response; r != nil {
+		response.StatusCode, response.Header = r.StatusCode, r.Header
+		response.Body, response.RequestID = bytes.Clone(r.Body), r.RequestID
+	}
+	return response
 }
 
 // WithHeader adds a header to the request. It replaces the values of [WithDefaultHeader] and of a
@@ -100,10 +132,7 @@ func WithResponse(r *Response) CallOption {
 			return invalid("needs a *Response", "WithResponse")
 		}
 		c.response = r
-		if c.page != nil && c.page.ahead { // the loop may read r until it is at this page
-			c.page.target, c.response = r, &c.page.response
-		}
-		*c.response = Response{}
+		*r = Response{}
 		return nil
 	}
 }
@@ -123,18 +152,6 @@ func WithCallRetry(p RetryPolicy) CallOption {
 		if c.policy, err = p.withDefaults(c.policy); err != nil {
 			return invalid(err.Error(), "WithCallRetry")
 		}
-		return nil
-	}
-}
-
-// WithCallBodyLimit limits the size of the response body of one call, in bytes after decompression.
-// It replaces [WithBodyLimit].
-func WithCallBodyLimit(n int64) CallOption {
-	return func(c *callConfig) error {
-		if n <= 0 {
-			return invalid("must be positive", "WithCallBodyLimit")
-		}
-		c.maxBody = n
 		return nil
 	}
 }

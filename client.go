@@ -41,7 +41,7 @@ type Client struct {
 
 // NewClient returns a client for the team API. apiKey is the team API key, which is sent as
 // x-service-api-key with every request, to the base URL only. One option that sets the base URL is
-// required, such as [WithSandboxUS]. With [WithCredentials], apiKey must be empty.
+// required, [WithEnvironment] or [WithBaseURL]. With [WithCredentials], apiKey must be empty.
 func NewClient(apiKey string, opts ...Option) (*Client, error) {
 	c, err := newCore(teamKeyHeader, apiKey, operations, opts)
 	if err != nil {
@@ -66,7 +66,7 @@ func NewClient(apiKey string, opts ...Option) (*Client, error) {
 const (
 	teamKeyHeader       = "x-service-api-key"
 	managementKeyHeader = "X-Management-Key"
-	orgKeyHeader        = "X-Service-Org-Key" // deprecated
+	orgKeyHeader        = "X-Service-Org-Key" // deprecated and never sent
 )
 
 // newCore returns the core of a client that sends its key in the given header.
@@ -74,7 +74,6 @@ func newCore(header, key string, operations []string, opts []Option) (*core, err
 	cfg := config{operations: operations, core: core{
 		userAgent: []string{"labhealth-go/" + Version},
 		policy:    defaultRetry,
-		maxBody:   8 << 20,
 		paths:     map[string]string{},
 
 		operations: operations,
@@ -94,12 +93,7 @@ func newCore(header, key string, operations []string, opts []Option) (*core, err
 		return nil, &setupError{err}
 	}
 	c := &cfg.core
-	if cfg.orgKey && header == managementKeyHeader {
-		header, cfg.orgKey = orgKeyHeader, false
-	}
 	switch {
-	case cfg.orgKey:
-		return nil, &setupError{errors.New("WithServiceOrgKey is for management.NewClient")}
 	case cfg.source != nil && key != "":
 		return nil, &setupError{errors.New("the API key must be empty with WithCredentials")}
 	case cfg.source != nil:
@@ -129,7 +123,7 @@ func (e *setupError) Error() string         { return "labhealth: " + e.cause.Err
 func (e *setupError) Unwrap() error         { return e.cause }
 func (*setupError) requestOutcome() Outcome { return OutcomeNotSent }
 
-var errNoBaseURL = errors.New("no base URL: pass WithProductionUS(\"https://…\"), WithProductionEU, WithSandboxUS, WithSandboxEU or WithBaseURL")
+var errNoBaseURL = errors.New("no base URL: pass WithEnvironment(labhealth.SandboxUS, \"https://…\") or WithBaseURL")
 
 // CloseIdleConnections closes the idle connections of the client's own transport, or of its copy of
 // the transport passed to [WithHTTPClient]. The passed transport itself is not affected.

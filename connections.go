@@ -104,8 +104,7 @@ type ScopeRequirements struct {
 // Source: public API reference only.
 func (s *UsersService) ConnectedProviders(ctx context.Context, userID uuid.UUID, opts ...CallOption) (map[string][]ConnectedProvider, error) {
 	var list connectedProviders
-	r := request{op: opConnectedProviders, ids: []string{userID.String()}}
-	r.read = func(resp *transport.Response) error { return readJSON(resp, list.decode) }
+	r := request{op: opConnectedProviders, ids: []string{userID.String()}, out: &list}
 	if err := coreOf(s).do(ctx, r, opts); err != nil {
 		return nil, err
 	}
@@ -116,6 +115,8 @@ func (s *UsersService) ConnectedProviders(ctx context.Context, userID uuid.UUID,
 type connectedProviders struct {
 	Lists map[string][]ConnectedProvider `json:"lists"`
 }
+
+func (c *connectedProviders) read(resp *transport.Response) error { return readJSON(resp, c.decode) }
 
 func (c *connectedProviders) decode(document []byte) error {
 	if err := jsonread.Valid(document); err != nil || document[0] != '{' {

@@ -145,13 +145,11 @@ func (d *debugger) take(ended <-chan struct{}, limit <-chan time.Time) bool {
 
 // attach makes d write the attempts of q, a request of a call with the context ctx.
 func (d *debugger) attach(ctx context.Context, c *core, r request, q *transport.Request) {
-	streamed := int64(-1)
-	if stream := q.Stream; stream != nil {
-		q.Stream = func(body io.Reader) ([]byte, error) {
-			counter := &countingReader{r: body}
-			rejected, err := stream(counter)
-			streamed = counter.n
-			return rejected, err
+	var stream *countingReader // of the attempt; nil for none
+	if open := q.Open; open != nil {
+		q.Open = func(body io.Reader) (io.Reader, []byte, error) {
+			stream = &countingReader{r: body}
+			return open(stream)
 		}
 	}
 	keys := q.Header
@@ -163,8 +161,10 @@ func (d *debugger) attach(ctx context.Context, c *core, r request, q *transport.
 	}
 	observe := q.Observe
 	q.Observe = func(a transport.Attempt) {
-		text := debugText{core: c, request: r, sent: q, attempt: a, streamed: streamed}
-		streamed = -1
+		text := debugText{core: c, request: r, sent: q, attempt: a, streamed: -1}
+		if stream != nil {
+			text.streamed, stream = stream.n, nil
+		}
 		out := ""
 		if text.full = d.proves(a.Header); text.full {
 			out = text.String()
@@ -288,8 +288,8 @@ func (t *debugText) target() string {
 // path returns the path of the request, with the values of parameters that may be shown.
 func (t *debugText) path() string {
 	r := t.request
-	if r.method != "" { // of Do
-		segments := strings.Split(r.path, "/")
+	if r.target != nil {
+		segments := strings.Split(r.target.path, "/")
 		for i, s := range segments {
 			if s != "" && !words().paths[s] {
 				segments[i] = "?"

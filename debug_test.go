@@ -72,7 +72,7 @@ func redactedAttempt(op string, ids []string, query url.Values, status int, sent
 	method, _, _ := strings.Cut(op, " ")
 	r := request{op: op, ids: ids}
 	if len(ids) == 0 {
-		r = request{op: method + " (Do)", method: method, path: strings.TrimPrefix(op, method+" ")}
+		r = request{op: method + " (Do)", target: &target{method: method, path: strings.TrimPrefix(op, method+" ")}}
 	}
 	text := &debugText{
 		core: c, request: r, streamed: -1,

@@ -36,36 +36,55 @@ func (c *core) doPath(ctx context.Context, method, path string, body, out any, o
 		return withOp(method+" (Do)", err)
 	}
 	withoutQuery, _, _ := strings.Cut(path, "?") // a query is an error, whose operation may be known
-	r := request{op: c.operationOf(method, withoutQuery), method: method, path: path}
 	encoded, err := encodeAny(method, body)
-	if v := reflect.ValueOf(out); out != nil && (v.Kind() != reflect.Pointer || v.IsNil()) {
-		r.misuse = invalid("must be nil or a pointer that is not nil", "out")
+	r := request{
+		op: c.operationOf(method, withoutQuery), out: &anyOut{method, out},
+		target: &target{method, path, cmp.Or(checkPath(path), err, checkOut(out))},
 	}
-	r.misuse = cmp.Or(checkPath(path), err, r.misuse)
 	if encoded != nil {
 		r.body = json.RawMessage(encoded)
 	}
-	r.read = func(resp *transport.Response) error {
-		if resp.StatusCode == http.StatusNoContent || method == http.MethodHead {
-			return nil
-		}
-		if out == nil {
-			return readNothing(resp)
-		}
-		resp.Retain() // a method of out may keep a part
-		return readJSON(resp, func(document []byte) error {
-			if err := jsonread.Valid(document); err != nil {
-				return err
-			}
-			return decode(document, out, func(b []byte) error {
-				if json.Unmarshal(b, out) != nil { // whose error quotes the response
-					return &unreadable{reason: "it does not fit the Go type it is to be read into"}
-				}
-				return nil
-			})
-		})
-	}
 	return c.do(ctx, r, opts)
+}
+
+// target is the endpoint of a call of Do.
+type target struct {
+	method, path string
+	misuse       error // why the call cannot be sent; nil if it can
+}
+
+// anyOut is what Do decodes a response into. The value is nil for a response that is ignored.
+type anyOut struct {
+	method string
+	value  any
+}
+
+func checkOut(out any) error {
+	if v := reflect.ValueOf(out); out != nil && (v.Kind() != reflect.Pointer || v.IsNil()) {
+		return invalid("must be nil or a pointer that is not nil", "out")
+	}
+	return nil
+}
+
+func (o *anyOut) read(resp *transport.Response) error {
+	if resp.StatusCode == http.StatusNoContent || o.method == http.MethodHead {
+		return nil
+	}
+	if o.value == nil {
+		return readNothing(resp)
+	}
+	resp.Retain() // a method of the value may keep a part
+	return readJSON(resp, func(document []byte) error {
+		if err := jsonread.Valid(document); err != nil {
+			return err
+		}
+		return decodeValue(document, o.value, func(b []byte) error {
+			if json.Unmarshal(b, o.value) != nil { // whose error quotes the response
+				return &unreadable{reason: "it does not fit the Go type it is to be read into"}
+			}
+			return nil
+		})
+	})
 }
 
 var doMethods = []string{

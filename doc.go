@@ -10,7 +10,7 @@
 //
 // # Quick start
 //
-//	client, err := labhealth.NewClient(apiKey, labhealth.WithSandboxUS("https://…"))
+//	client, err := labhealth.NewClient(apiKey, labhealth.WithEnvironment(labhealth.SandboxUS, "https://…"))
 //	if err != nil {
 //		return err
 //	}
@@ -143,11 +143,10 @@
 // # Environments
 //
 // The service has four environments: production and sandbox, in the US and in the EU. It publishes
-// no base URL, and there is no default: pass the URL with one of [WithProductionUS],
-// [WithProductionEU], [WithSandboxUS] and [WithSandboxEU], or with [WithEnvironment] if a
-// configuration file names the environment ([ParseEnvironment]). Base URLs must be https, except on
-// the loopback interface and for the host of [WithInsecureHTTP]. If a deployment has an operation
-// at another path, configure it with [WithPath].
+// no base URL, and there is no default: pass the URL with [WithEnvironment], and [ParseEnvironment]
+// if a configuration file names the environment. Base URLs must be https, except on the loopback
+// interface and for the host of [WithInsecureHTTP]. If a deployment has an operation at another
+// path, configure it with [WithPath].
 //
 // # Credentials
 //
@@ -204,7 +203,7 @@
 //
 // # Observability
 //
-// [WithCallObserver] reports every call, [WithObserver] every attempt, and [WithLogger] logs both.
+// [WithCallObserver] reports every call and every attempt, and [WithLogger] logs them.
 // [WithDebug] writes requests and responses without patient data. [FailureOf] classifies failures
 // for metrics, and messages name what to change. Neither holds an ID of a patient, and the message
 // of an error of net/http, which may quote addresses and responses, is never part of them.

@@ -131,7 +131,7 @@ const codeChars = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ012345678
 // otherNames are the names in paths of field errors that are not fields of the public API
 // reference.
 const otherNames = `
-	WithCallBodyLimit WithCallRetry WithIdempotencyKey WithPrefetch WithResponse body client cookie ctx
+	WithCallRetry WithIdempotencyKey WithResponse body client cookie ctx
 	environment header kind lists method out path query resource result_type team w`
 
 // fieldTypes are the types of field errors: those of Pydantic, which the service uses, and those of

@@ -324,8 +324,7 @@ func (e *ValidationError) Error() string {
 // Is reports whether target is [ErrValidation].
 func (e *ValidationError) Is(target error) bool { return target == ErrValidation }
 
-// TransportError reports a request that received no response, or, with [WithPrefetch], a page that
-// was received and is not used because the context ended. Its message describes the kind of
+// TransportError reports a request that received no response. Its message describes the kind of
 // failure: see [TransportError.Cause].
 type TransportError struct {
 	Op       string // the operation

@@ -23,17 +23,17 @@ import (
 )
 
 // Create a client for one region. The service does not publish its base URLs.
-func ExampleWithSandboxUS() {
+func ExampleWithEnvironment() {
 	apiKey := "sk_us_0123456789"
 
-	client, err := labhealth.NewClient(apiKey, labhealth.WithSandboxUS("https://api.sandbox.us.example.com"))
+	client, err := labhealth.NewClient(apiKey, labhealth.WithEnvironment(labhealth.SandboxUS, "https://api.sandbox.us.example.com"))
 	fmt.Println(client != nil, err)
 	// Output:
 	// true <nil>
 }
 
 // Choose the environment that a configuration file names.
-func ExampleWithEnvironment() {
+func ExampleParseEnvironment() {
 	apiKey := "sk_eu_0123456789"
 	config := map[string]string{"environment": "production-eu", "base_url": "https://api.eu.example.com"}
 
@@ -107,7 +107,7 @@ func ExampleWithCredentials() {
 			Expires: time.Now().Add(time.Minute), // then the file is read again
 		}, err
 	}
-	client, err := labhealth.NewClient("", labhealth.WithSandboxUS(baseURL), labhealth.WithCredentials(readKey))
+	client, err := labhealth.NewClient("", labhealth.WithEnvironment(labhealth.SandboxUS, baseURL), labhealth.WithCredentials(readKey))
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -200,14 +200,14 @@ func ExampleWithCallRetry() {
 }
 
 // Observe every attempt, for metrics. Attempt.Op names the operation without IDs.
-func ExampleWithObserver() {
+func ExampleWithCallObserver_attempts() {
 	_, srv, userID := exampleService()
 	defer srv.Close()
 
 	client, err := labhealth.NewClient(srv.APIKey, labhealth.WithBaseURL(srv.URL),
-		labhealth.WithObserver(func(_ context.Context, a labhealth.Attempt) {
+		labhealth.WithCallObserver(labhealth.CallObserver{Attempt: func(_ context.Context, a labhealth.Attempt) {
 			fmt.Println(a.Op, "attempt", a.Number, "status", a.StatusCode, "timed:", a.Duration > 0)
-		}))
+		}}))
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -231,7 +231,7 @@ func Example_observability() {
 	apiKey, baseURL := srv.APIKey, srv.URL
 	var calls expvar.Map // expvar.NewMap("labhealth_calls") publishes it
 
-	client, err := labhealth.NewClient(apiKey, labhealth.WithSandboxUS(baseURL),
+	client, err := labhealth.NewClient(apiKey, labhealth.WithEnvironment(labhealth.SandboxUS, baseURL),
 		labhealth.WithLogger(slog.Default()), // a call that fails is one record, which says why
 		labhealth.WithCallObserver(labhealth.CallObserver{End: func(_ context.Context, c labhealth.Call) {
 			calls.Add(fmt.Sprint(c.Op, " ", c.Outcome, " ", labhealth.FailureOf(c.Err)), 1)

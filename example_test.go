@@ -13,7 +13,7 @@ import (
 )
 
 // exampleService starts the embedded service with one user, and returns a client for it. A program
-// that calls the real service only creates the client: see ExampleWithSandboxUS.
+// that calls the real service only creates the client: see ExampleWithEnvironment.
 func exampleService() (client *labhealth.Client, srv *labhealthtest.Server, userID uuid.UUID) {
 	srv, err := labhealthtest.Start(labhealthtest.WithSeed(1))
 	if err != nil {
@@ -62,7 +62,7 @@ func Example_overview() {
 	apiKey, baseURL := srv.APIKey, srv.URL
 	ctx, order := context.Background(), exampleImport(srv, srv.AddUser("user-1"))
 
-	client, err := labhealth.NewClient(apiKey, labhealth.WithSandboxUS(baseURL))
+	client, err := labhealth.NewClient(apiKey, labhealth.WithEnvironment(labhealth.SandboxUS, baseURL))
 	if err != nil {
 		log.Fatal(err)
 	}

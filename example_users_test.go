@@ -31,27 +31,6 @@ func ExampleUsersService_All() {
 	// alan
 }
 
-// The next page is requested while the loop processes one.
-func ExampleWithPrefetch() {
-	client, srv, _ := exampleService()
-	defer srv.Close()
-	srv.AddUser("grace")
-	srv.AddUser("alan")
-	ctx := context.Background()
-
-	params := labhealth.ListUsersParams{Limit: 2}
-	for user, err := range client.Users.All(ctx, params, labhealth.WithPrefetch()) {
-		if err != nil {
-			log.Fatal(err)
-		}
-		fmt.Println(user.ClientUserID)
-	}
-	// Output:
-	// ada
-	// grace
-	// alan
-}
-
 // GetOrCreate is idempotent: calling it again returns the same user.
 func ExampleUsersService_GetOrCreate() {
 	client, srv, _ := exampleService()

@@ -86,7 +86,7 @@ var decided = []failureKind{
 	{FailureStopped, "the http.RoundTripper was stopped before it sent the write a second time", "it must not repeat requests", isError(transport.ErrSentAgain)},
 	{FailureStopped, "the http.RoundTripper was stopped before it sent the request to another host", "it must not follow redirects or fail over", isError(transport.ErrOtherHost)},
 	{FailureRateLimit, "the rate limit leaves no time before the context's deadline", "raise the limit of WithRateLimit, or the deadline", isError(transport.ErrRateLimit)},
-	{FailureTooLarge, "the response is larger than the limit", "raise it with WithBodyLimit or WithCallBodyLimit", isError(transport.ErrTooLarge)},
+	{FailureTooLarge, "the response is larger than the limit", "raise it with WithBodyLimit", isError(transport.ErrTooLarge)},
 	{FailureUnreadable, "the response is only a part, which was not requested", "", isError(transport.ErrPartial)},
 	{FailureOther, "the URL is not valid", "check the base URL and WithPath", isError(transport.ErrURL)},
 }

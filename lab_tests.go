@@ -167,10 +167,10 @@ func (s *LabTestsService) List(ctx context.Context, params ListLabTestsParams, o
 }
 
 // All returns an iterator over the catalog, page by page, starting at params.NextCursor. It holds
-// one page at a time, two with [WithPrefetch], and each range over it starts again. Iteration stops
-// at the first error. The iterator returns an error if the cursor of the service does not advance,
-// or if pages are repeated; some tests may then have been returned twice. Empty pages are valid,
-// but 100 of them in a row cause an error.
+// one page at a time, and each range over it starts again. Iteration stops at the first error. The
+// iterator returns an error if the cursor of the service does not advance, or if pages are
+// repeated; some tests may then have been returned twice. Empty pages are valid, but 100 of them in
+// a row cause an error.
 //
 // By default the catalog has no tests that the service generated: see GenerationMethod of
 // [ListLabTestsParams]. The iterator does not return prices, which belong to the pages: with

@@ -175,10 +175,10 @@ func (s *LabTestsService) Markers(ctx context.Context, params ListMarkersParams,
 }
 
 // AllMarkers returns an iterator over all markers, page by page, starting at params.Page. It holds
-// one page at a time, two with [WithPrefetch], and each range over it starts again. Iteration stops
-// at the first error. The iterator returns an error if the service repeats a page or ignores the
-// page number. If the service does not report the total, the first page that is empty or shorter
-// than the page size is the last one. Source: public API reference only.
+// one page at a time, and each range over it starts again. Iteration stops at the first error. The
+// iterator returns an error if the service repeats a page or ignores the page number. If the
+// service does not report the total, the first page that is empty or shorter than the page size is
+// the last one. Source: public API reference only.
 func (s *LabTestsService) AllMarkers(ctx context.Context, params ListMarkersParams, opts ...CallOption) iter.Seq2[*Marker, error] {
 	return numberedPages(ctx, opts, opListMarkers, params.Page, params.Size, markerKey, func(ctx context.Context, number int, opts []CallOption) (numberedPage, error) {
 		params := params

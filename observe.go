@@ -48,27 +48,29 @@ type Call struct {
 	Err error `json:"-"`
 }
 
-// CallObserver observes the calls of a client: see [WithCallObserver]. Either function may be nil.
+// CallObserver observes the calls of a client: see [WithCallObserver]. Its functions may be nil.
 type CallObserver struct {
 	// Start is called before a call is validated. The context that it returns is that of the
-	// requests, of the observers of attempts and of End. It should be derived from ctx, with which
+	// requests, of Attempt and of End. It should be derived from ctx, with which
 	// the requests end in any case; nil is replaced by ctx. What Start adds to header, such as a
 	// traceparent, is sent with every attempt, unless [WithHeader] sets the same header. A header
 	// that WithHeader does not accept, and Accept, are not sent.
 	Start func(ctx context.Context, op string, header http.Header) context.Context
+	// Attempt is called after each attempt, with the context of the requests.
+	Attempt func(ctx context.Context, attempt Attempt)
 	// End is called when the call is over, even if it panics, with the context that Start returned.
 	// If Start is nil, it receives the context of the requests.
 	End func(ctx context.Context, call Call)
 }
 
-// WithCallObserver calls the functions of o before and after each call, in the goroutine of the
-// call, in which a panic of theirs continues. It may be given more than once: the first observer
-// starts first and ends last. A page of an iterator is a call; that a page does not continue the
+// WithCallObserver calls the functions of o before and after each call and after each attempt, in
+// the goroutine of the call, in which a panic of theirs continues. It may be given more than once:
+// the first observer starts first and ends last. A page of an iterator is a call; that a page does not continue the
 // previous one is found after its call.
 func WithCallObserver(o CallObserver) Option {
 	return func(c *config) error {
-		if o.Start == nil && o.End == nil {
-			return errors.New("WithCallObserver needs Start or End")
+		if o.Start == nil && o.Attempt == nil && o.End == nil {
+			return errors.New("WithCallObserver needs Start, Attempt or End")
 		}
 		c.core.addObserver(o)
 		return nil
@@ -132,7 +134,7 @@ func (c *core) observeCall(ctx context.Context, r request, opts []CallOption) er
 	started := o.start(ctx)
 	sending, cancel := within(started, ctx)
 	defer cancel()
-	err = c.attempt(sending, r, o, opts)
+	err = c.perform(sending, r, o, opts)
 	return err
 }
 
@@ -180,35 +182,18 @@ func (c *core) headers(o *observation, call http.Header) http.Header {
 	return h
 }
 
-// observer returns the function that passes the attempts of a call to the observers.
-func (c *core) observer(ctx context.Context, op string, o *observation) func(transport.Attempt) {
-	return func(a transport.Attempt) { c.observe(ctx, op, o, a) }
-}
-
-// observe passes an attempt to the observers. The observation may be nil.
-func (c *core) observe(ctx context.Context, op string, o *observation, a transport.Attempt) {
+// observe passes an attempt to the observers. ctx is the context of the requests.
+func (o *observation) observe(ctx context.Context, a transport.Attempt) {
 	attempt := Attempt{
-		Op: op, Number: a.Number, StatusCode: a.StatusCode, RequestID: a.RequestID, Start: a.Start,
+		Op: o.call.Op, Number: a.Number, StatusCode: a.StatusCode, RequestID: a.RequestID, Start: a.Start,
 		Duration: a.Duration, Wait: a.Wait, Repeated: a.Repeated, Outcome: Outcome(a.Outcome), Err: attemptError(&a),
 	}
-	if o != nil {
-		o.call.Attempts = append(o.call.Attempts, attempt)
-		o.call.StatusCode, o.call.RequestID = attempt.StatusCode, attempt.RequestID
-	}
-	for _, observe := range c.observers {
-		observe(ctx, attempt)
-	}
-}
-
-// WithObserver calls f after each attempt, in the goroutine of the call. It may be given more than
-// once.
-func WithObserver(f func(context.Context, Attempt)) Option {
-	return func(c *config) error {
-		if f == nil {
-			return errors.New("WithObserver needs a function")
+	o.call.Attempts = append(o.call.Attempts, attempt)
+	o.call.StatusCode, o.call.RequestID = attempt.StatusCode, attempt.RequestID
+	for _, observer := range o.observers {
+		if observer.Attempt != nil {
+			observer.Attempt(ctx, attempt)
 		}
-		c.core.observers = append(c.core.observers, f)
-		return nil
 	}
 }
 
@@ -234,9 +219,9 @@ func WithLogger(l *slog.Logger) Option {
 			return errors.New("WithLogger needs a logger")
 		}
 		c.logger = l
-		c.core.observers = append(c.core.observers, func(ctx context.Context, a Attempt) { logAttempt(ctx, l, a) })
 		c.core.addObserver(CallObserver{
-			End: func(ctx context.Context, call Call) { logCall(ctx, l, call) },
+			Attempt: func(ctx context.Context, a Attempt) { logAttempt(ctx, l, a) },
+			End:     func(ctx context.Context, call Call) { logCall(ctx, l, call) },
 		})
 		return nil
 	}

@@ -29,7 +29,6 @@ type config struct {
 	source       func(keyHeader string) authorizer // see WithCredentials
 	operations   []string                          // those that WithPath accepts
 	limit        func(*transport.Client)           // see WithRateLimit
-	orgKey       bool                              // see WithServiceOrgKey
 }
 
 // WithHTTPClient sends requests with a copy of h: it uses the transport, the cookie jar and the
@@ -64,7 +63,7 @@ func WithHTTPClient(h *http.Client) Option {
 }
 
 // WithBodyLimit limits the size of a response body, in bytes after decompression. The default is 8
-// MiB.
+// MiB, and 64 MiB for the operations that return PDFs, summaries, samples and streams.
 func WithBodyLimit(n int64) Option {
 	return func(c *config) error {
 		c.core.maxBody = n
@@ -159,16 +158,6 @@ func WithPath(operation, path string) Option {
 }
 
 func isManagement(operation string) bool { return strings.Contains(operation, " /v1/org/") }
-
-// WithServiceOrgKey sends the management key in the header X-Service-Org-Key, which the interface
-// specification deprecates, in place of X-Management-Key: for a deployment that accepts only the
-// older header. It is for management.NewClient, and an error for [NewClient].
-func WithServiceOrgKey() Option {
-	return func(c *config) error {
-		c.orgKey = true
-		return nil
-	}
-}
 
 // closest returns the name that has the longest start and end in common with s.
 func closest(s string, names []string) string {

@@ -22,7 +22,7 @@ const (
 //
 // Nothing is written to w unless the response is a PDF. The request is retried only while nothing
 // is written; if it fails later, w holds n bytes of an incomplete file. A file of more than 64 MiB
-// (see [WithCallBodyLimit]) is truncated and is an error, and so is one without %%EOF at its end.
+// (see [WithBodyLimit]) is truncated and is an error, and so is one without %%EOF at its end.
 // errors.Is matches an error of w. [Response.Body] does not hold the file. Imported orders have no
 // requisition. Source of the latter: public API reference only.
 func (s *OrdersService) RequisitionPDF(ctx context.Context, orderID uuid.UUID, w io.Writer, opts ...CallOption) (n int64, err error) {

@@ -208,9 +208,22 @@ func (b *UpdateOrderBody) validate(v *validator) {
 // the outcome. If it is [OutcomeUnknown], look for the sample ID among the user's orders, which
 // [OrdersService.All] lists, before you import it again.
 //
+// What to know before the first import. Source: public API reference only.
+//
+//   - SampleID is what the lab sends its results with: the requisition or control number of an order
+//     at Labcorp, the lab's reference ID at Quest. With another ID the service accepts the order,
+//     and its results never arrive. A duplicate is rejected with an *[APIError].
+//   - The latest status is then requisition_bypassed, after which an order goes on as after
+//     requisition_created. It has no requisition: [OrdersService.RequisitionPDF] fails.
+//   - The patient gets no message about the order, but does about what happens to it later:
+//     [OrdersService.UpdateCommunicationSettings].
+//   - Physician is required if the lab account is delegated. The lab account may still be pending,
+//     and needs no ID if the team has a default one.
+//   - The service validates neither the address, the NPI nor the licensed states, which labs do:
+//     [ImportOrderBody.Warnings].
+//
 // A team without access to the closed beta gets an *[APIError] whose status and detail are not
-// documented. A duplicate sample ID is rejected with an *[APIError] too. Source of the latter:
-// public API reference only.
+// documented.
 //
 // Experimental: the endpoint is in closed beta.
 func (s *OrdersService) Import(ctx context.Context, body ImportOrderBody, opts ...CallOption) (*PostOrderResponse, error) {
@@ -356,9 +369,8 @@ func (s *OrdersService) List(ctx context.Context, params ListOrdersParams, opts 
 }
 
 // All returns an iterator over the orders, page by page, starting at params.Page. It holds one page
-// at a time, two with [WithPrefetch], and each range over it starts again. Iteration stops at the
-// first error. The iterator returns an error if the service repeats a page or ignores the page
-// number.
+// at a time, and each range over it starts again. Iteration stops at the first error. The iterator
+// returns an error if the service repeats a page or ignores the page number.
 //
 // Orders that are created or change during the iteration can move others between pages. When the
 // total becomes smaller, because orders no longer match, the iterator reads again the pages to

@@ -11,8 +11,11 @@ import (
 	"iter"
 	"reflect"
 	"slices"
+	"time"
 
 	"github.com/google/uuid"
+
+	"github.com/labhealth/labhealth-go/internal/pagetime"
 )
 
 // page is one page of a list. Its cursor is a page number, an offset or an opaque string.
@@ -158,11 +161,15 @@ func (c *pageCounter) isLast(number int, n int64, hasSize bool) bool {
 // paginate returns an iterator over all pages, starting at start. P is a pointer to an element. The
 // iterator stops at the first error. A page that repeats an earlier one, leads back to an earlier
 // one, or is empty although it is not the last, is a *DecodeError.
-func paginate[P any, C comparable](ctx context.Context, opts []CallOption, op string, start C, id func(P) uuid.UUID, fetch fetcher[C]) iter.Seq2[P, error] {
+func paginate[P any, C comparable](ctx context.Context, opts []CallOption, op string, start C, id func(P) uuid.UUID, fetch func(ctx context.Context, cursor C, opts []CallOption) (page[C], error)) iter.Seq2[P, error] {
 	return func(yield func(P, error) bool) {
-		reader := pageReader[C]{ctx: ctx, opts: opts, op: op, fetch: fetch}
-		defer reader.stop() // also if yield panics
-		if err := yieldPages(&reader, start, id, yield); err != nil {
+		read := func(cursor C) (page[C], error) {
+			requested := time.Now()
+			p, err := fetch(ctx, cursor, opts)
+			pagetime.Set(ctx, requested)
+			return p, err
+		}
+		if err := yieldPages(read, start, id, yield); err != nil {
 			var none P
 			yield(none, pageError(op, err))
 		}
@@ -171,10 +178,10 @@ func paginate[P any, C comparable](ctx context.Context, opts []CallOption, op st
 
 // yieldPages yields the elements of all pages. It returns nil after the last page, or when yield
 // reports false.
-func yieldPages[P any, C comparable](reader *pageReader[C], start C, id func(P) uuid.UUID, yield func(P, error) bool) error {
+func yieldPages[P any, C comparable](read func(cursor C) (page[C], error), start C, id func(P) uuid.UUID, yield func(P, error) bool) error {
 	h := history[C]{mark: start, turn: 1}
 	for cursor := start; ; {
-		p, err := reader.read(cursor)
+		p, err := read(cursor)
 		if err != nil {
 			return err
 		}
@@ -193,15 +200,11 @@ func yieldPages[P any, C comparable](reader *pageReader[C], start C, id func(P) 
 		if err := checkPage(&h, p, cursor, ids); err != nil {
 			return err
 		}
-		isLast := p.last || p.err != nil
-		if !isLast && reader.prefetches {
-			reader.request(p.next)
-		}
 		isNew, goesOn := yieldItems(&h, items, id, yield)
 		if !goesOn {
 			return nil
 		}
-		if isLast {
+		if p.last || p.err != nil {
 			return p.err
 		}
 		cursor = p.next

@@ -9,9 +9,8 @@ import (
 type PatientDetailsWithValidation struct {
 	Redacted
 
-	// FirstName has 1 to 50 characters. Labs also require that it starts with a letter or digit,
-	// and consists of ASCII letters, digits and - . , ' with single spaces between words. The
-	// client does not check that. Source of the requirement: public API reference only.
+	// FirstName has 1 to 50 characters. Not every name is one that labs accept: see
+	// [ImportOrderBody.Warnings].
 	FirstName string `json:"first_name"`
 	// LastName has 1 to 50 characters. See FirstName.
 	LastName string `json:"last_name"`

@@ -14,6 +14,7 @@ import (
 
 const (
 	maxPDF   = 64 << 20
+	pdfType  = "application/pdf"
 	pdfMagic = "%PDF-"
 	pdfEnd   = "%%EOF"
 	// maxPDFTail is how many bytes of the end readers of PDF search for pdfEnd. Some files are
@@ -24,17 +25,17 @@ const (
 // callPDF sends r, whose response is a PDF, writes the PDF to w and returns the number of bytes
 // written. Nothing is written to w unless the response is a PDF.
 func callPDF(ctx context.Context, c *core, r request, w io.Writer, opts []CallOption) (n int64, err error) {
-	if isNil(w) {
-		r.misuse = invalid("must not be nil", "w")
-	}
-	out := &countingWriter{w: w}
-	r.maxBody, r.accept = maxPDF, "application/pdf"
-	r.stream = func(body io.Reader, limit int64) ([]byte, error) {
-		*out = countingWriter{w: w} // nothing was written by an earlier attempt
-		return copyPDF(out, body, limit)
-	}
+	out := &pdfCopy{countingWriter: countingWriter{w: w}}
+	r.out, r.maxBody = out, maxPDF
 	err = c.do(ctx, r, opts)
 	return out.n, err
+}
+
+// pdfCopy is what a PDF is written to.
+type pdfCopy struct {
+	countingWriter
+	limit int64     // bytes of the PDF
+	body  io.Reader // of the response
 }
 
 // isNil reports whether v is nil, or an interface with a nil pointer.
@@ -43,41 +44,47 @@ func isNil(v any) bool {
 	return v == nil || value.Kind() == reflect.Pointer && value.IsNil()
 }
 
-// copyPDF writes a response body of at most limit bytes to out. If the body is not a PDF, copyPDF
-// returns the part that it read, which may contain the reason.
-func copyPDF(out *countingWriter, body io.Reader, limit int64) (rejected []byte, err error) {
-	if limit < int64(len(pdfMagic)) {
-		return nil, transport.ErrTooLarge
+// open reads the start of a response body. If the body is not a PDF, open returns the part that it
+// read, which may contain the reason.
+func (p *pdfCopy) open(body io.Reader) (pdf io.Reader, rejected []byte, err error) {
+	p.body = body
+	if p.limit < int64(len(pdfMagic)) {
+		return nil, nil, transport.ErrTooLarge
 	}
-	in := bufio.NewReaderSize(io.LimitReader(body, limit), 32<<10)
+	in := bufio.NewReaderSize(io.LimitReader(body, p.limit), 32<<10)
 	start, err := in.Peek(len(pdfMagic))
 	switch {
 	case err != nil && strings.HasPrefix(pdfMagic, string(start)):
 		truncated := !errors.Is(err, io.EOF) || len(start) > 0
-		return bytes.Clone(start), &unreadable{reason: "it ended before the PDF began", cause: err, truncated: truncated}
+		return nil, bytes.Clone(start), &unreadable{reason: "it ended before the PDF began", cause: err, truncated: truncated}
 	case string(start) != pdfMagic:
 		rejected, _ = io.ReadAll(io.LimitReader(in, transport.MaxErrorBody))
-		return rejected, &unreadable{reason: "it is not a PDF"}
+		return nil, rejected, &unreadable{reason: "it is not a PDF"}
 	}
-	_, err = io.Copy(out, in)
-	if out.err != nil {
-		return nil, &unreadable{reason: "it could not be written", cause: out.err, failure: FailureOther}
+	return in, nil, nil
+}
+
+// read writes the PDF. Nothing is written unless it was opened.
+func (p *pdfCopy) read(resp *transport.Response) error {
+	_, err := io.Copy(&p.countingWriter, resp.Stream)
+	if p.err != nil {
+		return &unreadable{reason: "it could not be written", cause: p.err, failure: FailureOther}
 	}
-	if err == nil && out.n == limit {
+	if err == nil && p.n == p.limit {
 		var more int
-		if more, err = io.ReadFull(body, make([]byte, 1)); more > 0 {
-			return nil, transport.ErrTooLarge
+		if more, err = io.ReadFull(p.body, make([]byte, 1)); more > 0 {
+			return transport.ErrTooLarge
 		} else if errors.Is(err, io.EOF) {
 			err = nil
 		}
 	}
 	if err != nil {
-		return nil, &unreadable{reason: "it ended too early", cause: err}
+		return &unreadable{reason: "it ended too early", cause: err}
 	}
-	if !bytes.Contains(out.tail, []byte(pdfEnd)) {
-		return nil, &unreadable{reason: "it is not a complete PDF: %%EOF is missing at its end", failure: FailureTruncated}
+	if !bytes.Contains(p.tail, []byte(pdfEnd)) {
+		return &unreadable{reason: "it is not a complete PDF: %%EOF is missing at its end", failure: FailureTruncated}
 	}
-	return nil, nil
+	return nil
 }
 
 // countingWriter counts the bytes written and keeps the error of w, to distinguish it from one of

@@ -90,7 +90,7 @@ func (t *SampleTime) UnmarshalJSON(b []byte) error {
 		return nil
 	}
 	var object sampleTimeObject
-	if err := decode(b, &object, func(b []byte) error { return jsonread.Unmarshal(b, &object) }); err != nil {
+	if err := decodeValue(b, &object, func(b []byte) error { return jsonread.Unmarshal(b, &object) }); err != nil {
 		return errSampleTime
 	}
 	*t = SampleTime{Timestamp: object.Timestamp, TimezoneOffset: object.TimezoneOffset}

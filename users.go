@@ -139,9 +139,8 @@ func (s *UsersService) List(ctx context.Context, params ListUsersParams, opts ..
 }
 
 // All returns an iterator over the users, page by page, starting at params.Offset. It holds one
-// page at a time, two with [WithPrefetch], and each range over it starts again. Iteration stops at
-// the first error. The iterator returns an error if the service repeats a page or ignores the
-// offset.
+// page at a time, and each range over it starts again. Iteration stops at the first error. The
+// iterator returns an error if the service repeats a page or ignores the offset.
 //
 // The loop may delete users: when the total becomes smaller, the iterator reads again the pages to
 // which the other users may have moved, and recognizes the last thousand. One may be returned twice

@@ -1,6 +1,7 @@
 package labhealth
 
 import (
+	"errors"
 	"fmt"
 	"regexp"
 	"slices"
@@ -15,6 +16,41 @@ import (
 // Local validation reports only what the interface specification or the public API reference rules
 // out. If in doubt, the request is sent and the service decides. Three operations on lists of teams
 // or providers are stricter, because an empty list may mean all of them.
+
+// validated is implemented by request bodies and parameters.
+type validated interface{ validate(*validator) }
+
+// misuse returns why the call cannot be sent, whatever its options are.
+func (r *request) misuse() error {
+	if pdf, ok := r.out.(*pdfCopy); ok && isNil(pdf.w) {
+		return invalid("must not be nil", "w")
+	}
+	if r.target != nil {
+		return r.target.misuse
+	}
+	return nil
+}
+
+// validate returns a *ValidationError with everything that is wrong with the parameters and the
+// body.
+func (r *request) validate() error {
+	if r.query == nil && r.body == nil {
+		return nil
+	}
+	var v validator
+	v.validateAt("query", r.query)
+	v.validateAt("body", r.body)
+	return v.err()
+}
+
+// withOp sets the operation of a *ValidationError.
+func withOp(op string, err error) error {
+	var v *ValidationError
+	if errors.As(err, &v) {
+		v.Op = op
+	}
+	return err
+}
 
 // validator collects the invalid fields of a request, with the same paths as in a 422 of the
 // service.

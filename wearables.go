@@ -332,10 +332,9 @@ func (s *WearablesService) Samples(ctx context.Context, userID uuid.UUID, resour
 // maxSamplePages is the number of pages of samples after which a list counts as endless.
 const maxSamplePages = 10_000
 
-// SamplePages returns an iterator over the pages of samples. It requests a page when the previous
-// one was processed, unless [WithPrefetch] is given, and otherwise behaves like
-// [LabTestsService.All]. After 100 pages in a row without samples, and after 10,000 pages, it
-// returns a *DecodeError: read a shorter period.
+// SamplePages returns an iterator over the pages of samples. It behaves like [LabTestsService.All].
+// After 100 pages in a row without samples, and after 10,000 pages, it returns a *DecodeError: read
+// a shorter period.
 func (s *WearablesService) SamplePages(ctx context.Context, userID uuid.UUID, resource SampleResource, params ListSamplesParams, opts ...CallOption) iter.Seq2[*SamplePage, error] {
 	pages := cursorPages(ctx, opts, opSamples, params.NextCursor, (*SamplePage).id, func(ctx context.Context, cursor string, opts []CallOption) (cursorPage, error) {
 		params := params

@@ -13,49 +13,47 @@ import (
 	"github.com/labhealth/labhealth-go"
 )
 
-// send sends a record until its outcome is final or unknown, and logs it in the journal.
-func (r *run) send(j job) {
-	e := Entry{SampleID: j.body.SampleID, Record: j.record}
+// sendRow sends a record until its outcome is final or unknown, and logs it in the journal.
+func (s *sender) sendRow(row *row) {
+	e := row.entry("")
 	// Attempts are not canceled with the run, which would leave their outcome unknown.
-	ctx := r.withLease(context.WithoutCancel(r.ctx), e)
+	ctx := s.writer.withLease(context.WithoutCancel(s.ctx), e)
 	for {
-		if r.importPacer.wait(r.ctx) != nil {
+		if s.pacer.wait(s.ctx) != nil {
 			e.Step = StepPostponed
-			r.addEntry(e)
+			s.writer.add(e)
 			return
 		}
 		start := time.Now()
-		resp, err := r.attempt(ctx, j)
-		e.Step = r.stepOf(j, err)
-		if err == nil && r.isOther(j, &resp.Order) {
+		resp, err := s.attempt(ctx, row)
+		e.Step = s.stepOf(row, err)
+		if err == nil && s.isOther(row, &resp.Order) {
 			e.Step, resp, err = StepUnknown, nil, errOtherOrder
 		}
 		if e.Step != "" {
-			r.recordAttempt(j, e, resp, err, start)
+			s.recordAttempt(row, e, resp, err, start)
 			return
 		}
-		if err := r.importPacer.failed(start, err); err != nil {
-			r.stop(err)
+		if err := s.pacer.failed(start, err); err != nil {
+			s.stop(err)
 		}
 	}
 }
 
 // attempt sends one request.
-func (r *run) attempt(ctx context.Context, j job) (*labhealth.PostOrderResponse, error) {
-	resp, err := r.client.Orders.Import(ctx, j.body, labhealth.WithoutValidation(),
-		labhealth.WithCallRetry(labhealth.RetryPolicy{MaxAttempts: 1, WriteTimeout: r.opts.Timeout}))
-	r.mu.Lock()
-	r.sent++
-	r.mu.Unlock()
-	if err != nil && r.opts.OnError != nil {
-		r.opts.OnError(j.body.SampleID, err)
+func (s *sender) attempt(ctx context.Context, row *row) (*labhealth.PostOrderResponse, error) {
+	resp, err := s.client.Orders.Import(ctx, row.body, labhealth.WithoutValidation(),
+		labhealth.WithCallRetry(labhealth.RetryPolicy{MaxAttempts: 1, WriteTimeout: s.opts.Timeout}))
+	s.reporter.sent.Add(1)
+	if err != nil && s.opts.OnError != nil {
+		s.opts.OnError(row.body.SampleID, err)
 	}
 	return resp, err
 }
 
 // stepOf returns the step for the outcome of an attempt, or "" if the record can be sent again
 // immediately.
-func (r *run) stepOf(j job, err error) Step {
+func (s *sender) stepOf(row *row, err error) Step {
 	var local *labhealth.ValidationError
 	switch labhealth.OutcomeOf(err) {
 	case labhealth.OutcomeApplied:
@@ -71,10 +69,7 @@ func (r *run) stepOf(j job, err error) Step {
 			return ""
 		case !isRejection(err):
 			return StepPostponed
-		}
-		r.mu.Lock()
-		defer r.mu.Unlock()
-		if r.index.states[r.index.key(j.body.SampleID)].has(wasUnknown) {
+		case s.writer.state(row.key).has(wasUnknown):
 			return StepDisputed
 		}
 		return StepRejected
@@ -88,17 +83,14 @@ var errOtherOrder = errors.New("bulk: the response has the order of another reco
 // isOther reports whether the order of a response is that of another user or record, as a gateway
 // that mixes up responses returns it. A sample ID that no record has may be the service's form of
 // this one.
-func (r *run) isOther(j job, o *labhealth.Order) bool {
-	if o.UserID != uuid.Nil && o.UserID != j.body.UserID {
+func (s *sender) isOther(row *row, o *labhealth.Order) bool {
+	if o.UserID != uuid.Nil && o.UserID != row.body.UserID {
 		return true
 	}
-	if o.SampleID == nil || fold(*o.SampleID) == fold(j.body.SampleID) {
+	if o.SampleID == nil || fold(*o.SampleID) == fold(row.body.SampleID) {
 		return false
 	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	_, ok := r.index.states[r.index.key(*o.SampleID)]
-	return ok
+	return s.writer.state(s.writer.index.key(*o.SampleID)) != state{}
 }
 
 // isRejection reports whether the service itself rejected a request because of its content. Any
@@ -119,15 +111,15 @@ func isRedirect(err error) bool {
 }
 
 // stopError is the error of a run that ends because a response is not about its record.
-func (j *job) stopError(err error) error {
+func (r *row) stopError(err error) error {
 	var api *labhealth.APIError
 	isRefusal := errors.Is(err, labhealth.ErrUnauthorized) || errors.Is(err, labhealth.ErrForbidden)
 	if isRedirect(err) || isRefusal && errors.As(err, &api) && api.FromService() {
 		return err // it says what to change
 	}
-	where := fmt.Sprintf("line %d", j.line)
-	if j.line == 0 {
-		where = fmt.Sprintf("record %d", j.record)
+	where := fmt.Sprintf("line %d", r.line)
+	if r.line == 0 {
+		where = fmt.Sprintf("record %d", r.record)
 	}
 	return fmt.Errorf("bulk: the response to %s is not a rejection of the record by the service: check the proxies, gateways and firewalls on the way, "+
 		"the base URL, and whether the team may import orders; the record is not recorded as rejected, and the next run sends it again; "+
@@ -135,54 +127,55 @@ func (j *job) stopError(err error) error {
 }
 
 // recordAttempt completes the entry of an attempt and records it.
-func (r *run) recordAttempt(j job, e Entry, resp *labhealth.PostOrderResponse, err error, start time.Time) {
+func (s *sender) recordAttempt(row *row, e Entry, resp *labhealth.PostOrderResponse, err error, start time.Time) {
 	var api *labhealth.APIError
 	switch {
 	case e.Step == StepUnknown:
-		if err := r.importPacer.failed(start, err); err != nil {
-			r.stop(err)
+		if err := s.pacer.failed(start, err); err != nil {
+			s.stop(err)
 		}
 	case err == nil:
 		e.OrderID = resp.Order.ID
 	case errors.As(err, &api):
 		e.StatusCode, e.RequestID, e.Fields = api.StatusCode, api.RequestID, problemsOf(err)
-		if r.opts.KeepMessages {
+		if s.opts.KeepMessages {
 			e.Message = api.Message()
 		}
 	default:
 		e.Fields = problemsOf(err)
 	}
-	j.header.name(e.Fields)
+	row.header.name(e.Fields)
 	if e.Step != StepUnknown {
-		r.importPacer.succeeded()
+		s.pacer.succeeded()
+	}
+	if e.Step == StepUnknown || e.Step == StepDisputed {
+		s.onUnknown(row)
 	}
 	if e.Step == StepPostponed || isRedirect(err) {
-		r.stop(j.stopError(err))
+		s.stop(row.stopError(err))
 	}
-	r.recordOutcome(e, err)
+	s.recordOutcome(e, err)
 }
 
 // recordOutcome records an attempt with what it shows about the rejections before it. A rejection
 // is committed at once: if the process is killed, no list shows it, and the next run would wait for
 // an order.
-func (r *run) recordOutcome(e Entry, err error) {
+func (s *sender) recordOutcome(e Entry, err error) {
 	isRejected := e.StatusCode != 0 && (e.Step == StepRejected || e.Step == StepDisputed)
 	if isRejected {
-		defer r.commit() // an error stops the run
+		defer s.writer.commit() // an error stops the run
 	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	record := []Entry{e}
 	switch {
 	case isRejected:
 		var stop error
-		if record, stop = r.streak.add(e, err); stop != nil {
-			r.stop(stop)
+		if record, stop = s.streak.add(e, err); stop != nil {
+			s.stop(stop)
 		}
 	case e.Step == StepApplied:
-		record = append(r.streak.end(), e)
+		record = append(s.streak.end(), e)
 	}
-	for _, e := range record {
-		r.applyEntry(e)
-	}
+	s.writer.add(record...)
 }

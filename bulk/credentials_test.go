@@ -45,7 +45,7 @@ func (r *rotating) RoundTrip(req *http.Request) (*http.Response, error) {
 func TestRotatedKeys(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &rotating{service: service{latency: 10 * time.Millisecond}}
-		client, err := labhealth.NewClient("", labhealth.WithSandboxUS("https://api.example.com"),
+		client, err := labhealth.NewClient("", labhealth.WithEnvironment(labhealth.SandboxUS, "https://api.example.com"),
 			labhealth.WithHTTPClient(&http.Client{Transport: s}),
 			labhealth.WithCredentials(func(context.Context) (labhealth.Credentials, error) {
 				s.mu.Lock()

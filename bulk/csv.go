@@ -21,6 +21,16 @@ type CSVOptions struct {
 	// "sample_id"}. The values of a column renamed to "-" are not sent; Row can read them.
 	Rename map[string]string
 
+	// Values replaces cells by values of the interface specification, by the name that [CSV]
+	// supports: {"patient_details.gender": {"F": "female", "M": "male"}}. Case does not matter in
+	// the cells. A cell that it does not have is used as it is.
+	Values map[string]map[string]string
+
+	// Compose sets fields of rows that have no cell for them, by the name that [CSV] supports. Names
+	// of columns in the file are in braces: {"patient_address.receiver_name": "{First} {Last}"}.
+	// Spaces that an empty cell leaves are removed.
+	Compose map[string]string
+
 	// DateLayouts are the layouts of dates in the file, for [time.Parse]: "01/02/2006", whose
 	// leading zeros are optional. If it is empty, dates are formatted as 2006-01-02. Layouts that
 	// could read one date as different days are an error, and so are years of two digits. With a
@@ -118,12 +128,14 @@ func (r Row) Has(name string) bool {
 //		signature_image.content, signature_image.content_type
 //
 // Case does not matter in names, and spaces and hyphens equal underscores: "Sample ID" is
-// sample_id. [CSVColumns] returns all names. Any other column is an error, which names it, unless
-// [CSVOptions.Rename] has it: its values would not be sent.
+// sample_id. [CSVColumns] returns all names. Any other column is an [*UnknownColumnsError], unless
+// [CSVOptions.Rename] has it: its values would not be sent. [Run] stops with an error that names the
+// columns that are missing, if without them every record is invalid and there is no
+// [CSVOptions.Row].
 //
 // A cell has the value of the field in the interface specification, such as "female", "client_bill"
-// or "walk_in_test"; [CSVOptions.Row] can replace others, such as "F". An empty cell omits the
-// field, unless [CSVOptions.Defaults] has it. Cells with several IDs or codes separate them by
+// or "walk_in_test"; [CSVOptions.Values] can replace others, such as "F". An empty cell omits the
+// field, unless [CSVOptions.Compose] or [CSVOptions.Defaults] has it. Cells with several IDs or codes separate them by
 // semicolons. Spaces around a cell are ignored, and so are rows and columns that are empty. The
 // marks with which spreadsheets keep digits as text, ="02139" and an apostrophe before them, are
 // removed, and a no-break space is read as a space. A row is invalid if it has more or fewer cells
@@ -166,10 +178,12 @@ func CSV(r io.ReadSeeker, opts CSVOptions) Source {
 
 // csvReader reads records from a CSV file.
 type csvReader struct {
-	opts   CSVOptions
-	dates  dateLayouts
-	header *header
-	rows   rowReader
+	opts     CSVOptions
+	dates    dateLayouts
+	values   map[string]map[string]string // by field and folded cell
+	composed []composed
+	header   *header
+	rows     rowReader
 }
 
 // newCSVReader reads the header.
@@ -196,7 +210,11 @@ func newCSVReader(r io.ReadSeeker, opts CSVOptions) (*csvReader, error) {
 		}
 		rows.line++
 	}
-	c := &csvReader{opts: opts, dates: dates, rows: rows}
+	values, err := foldValues(opts.Values)
+	if err != nil {
+		return nil, err
+	}
+	c := &csvReader{opts: opts, dates: dates, values: values, rows: rows}
 	return c, c.readHeader()
 }
 
@@ -219,6 +237,10 @@ func (c *csvReader) readHeader() error {
 	if c.header.byPath[userColumn] != "" && c.opts.Users == nil {
 		return errors.New("bulk: the column client_user_id needs CSVOptions.Users; if CSVOptions.Row reads it, rename it to \"-\"")
 	}
+	if c.composed, err = newComposed(c.opts.Compose, c.header); err != nil {
+		return err
+	}
+	c.header.missing = c.missingColumns()
 	return nil
 }
 
@@ -295,7 +317,7 @@ func recordError(err error, record *Record) error {
 	var pointer *Problem
 	var recordErr *RecordError
 	var invalid *labhealth.ValidationError
-	e := RecordError{Line: record.Line, SampleID: record.Body.SampleID}
+	e := RecordError{Line: record.Line, SampleID: record.Body.SampleID, header: record.header}
 	switch {
 	case errors.As(err, &problem):
 		e.Problems = []Problem{problem}
@@ -315,7 +337,7 @@ func recordError(err error, record *Record) error {
 
 // joinedError is recordError for several errors.
 func joinedError(list []error, record *Record) error {
-	all := RecordError{Line: record.Line, SampleID: record.Body.SampleID}
+	all := RecordError{Line: record.Line, SampleID: record.Body.SampleID, header: record.header}
 	for _, err := range list {
 		if err == nil {
 			continue
@@ -353,12 +375,13 @@ func (c *csvReader) read(cells []string, body *labhealth.ImportOrderBody) (clien
 		case column.path == userColumn:
 			clientUserID, err = cell, hidden(cell)
 		default:
-			err = column.set(column.of(body), cell, c.dates)
+			err = c.set(body, column, cell)
 		}
 		if err != nil {
 			problems = append(problems, Problem{Path: column.problemPath(), Reason: err.Error(), Column: column.header})
 		}
 	}
+	problems = c.compose(problems, cells, body)
 	setDefaults(body, c.opts.Defaults)
 	if len(problems) > 0 {
 		return "", &RecordError{Problems: appendLostZeros(problems, body)}

@@ -69,7 +69,8 @@ type header struct {
 	byPath  map[string]string // names in the file by path
 	byName  map[string]int    // numbers by folded name; -1 if several columns have the name
 
-	createsUsers bool // rows may have created users
+	createsUsers bool     // rows may have created users
+	missing      []string // fields without which every record is invalid
 }
 
 // newHeader returns the header with the given cells.
@@ -79,7 +80,7 @@ func newHeader(cells []string, rename map[string]string) (*header, error) {
 		return nil, err
 	}
 	h := &header{byPath: map[string]string{}, byName: map[string]int{}}
-	var unknown []int
+	var unknown []UnknownColumn
 	for i, cell := range cells {
 		name := strings.TrimSpace(cell)
 		if !utf8.ValidString(name) {
@@ -87,7 +88,7 @@ func newHeader(cells []string, rename map[string]string) (*header, error) {
 		}
 		c, known := names.column(name)
 		if !known {
-			unknown = append(unknown, i)
+			unknown = append(unknown, UnknownColumn{Number: i + 1, Name: name, Near: suggestion(name)})
 		}
 		if c.path != "" && h.byPath[c.path] != "" {
 			return nil, fmt.Errorf("bulk: the CSV file has two columns for %s", c.path)
@@ -103,7 +104,7 @@ func newHeader(cells []string, rename map[string]string) (*header, error) {
 	case len(h.byPath) == 0:
 		return nil, errors.New("bulk: no column of the CSV file is known: its first row must be the header, with names of CSVColumns or of CSVOptions.Rename")
 	case len(unknown) > 0:
-		return nil, unknownColumns(cells, unknown)
+		return nil, &UnknownColumnsError{unknown}
 	}
 	return h, nil
 }
@@ -177,7 +178,7 @@ func newRenames(rename map[string]string) (renames, error) {
 			ok = true
 		}
 		if !ok {
-			return nil, fmt.Errorf("bulk: CSVOptions.Rename: %q is not one of CSVColumns%s", to, suggestion(to))
+			return nil, fmt.Errorf("bulk: CSVOptions.Rename: %q is not one of CSVColumns%s", to, maybe(suggestion(to)))
 		}
 		if other, ok := seen[foldName(from)]; ok && rename[other] != to {
 			return nil, fmt.Errorf("bulk: CSVOptions.Rename: %q and %q are the same name", other, from)
@@ -199,129 +200,63 @@ func (r renames) column(name string) (column, bool) {
 
 // columnNumber returns the number of a column as a person and a spreadsheet count: "28 (AB)".
 func columnNumber(i int) string {
-	letters := ""
-	for n := i + 1; n > 0; n = (n - 1) / 26 {
+	return fmt.Sprintf("%d (%s)", i+1, UnknownColumn{Number: i + 1}.Letters())
+}
+
+// UnknownColumnsError reports columns of a CSV file whose values would not be sent. Its message has
+// their numbers only: in a file that has its patients in columns, their names are patient data.
+type UnknownColumnsError struct {
+	Columns []UnknownColumn // from left to right
+}
+
+// UnknownColumn is a column of a CSV file that [CSV] does not know. Printed or logged, it shows
+// nothing.
+type UnknownColumn struct {
+	labhealth.Redacted `json:"-"`
+
+	Number int    // from 1
+	Name   string `json:"-"` // in the file
+	Near   string // the name of [CSVColumns] that it may be; empty if there is none
+}
+
+// Letters returns the number as a spreadsheet shows it: "AB".
+func (c UnknownColumn) Letters() (letters string) {
+	for n := c.Number; n > 0; n = (n - 1) / 26 {
 		letters = string(rune('A'+(n-1)%26)) + letters
 	}
-	return fmt.Sprintf("%d (%s)", i+1, letters)
+	return letters
 }
 
-// unknownColumns returns the error that names the unknown columns of a header. It does not show a
-// name that could be patient data, as in a file that has patients in columns.
-func unknownColumns(cells []string, unknown []int) error {
+// Error returns a message with the numbers of the columns, and what they may be.
+func (e *UnknownColumnsError) Error() string {
 	var list []string
-	hidden := false
-	for n, i := range unknown {
-		if n == 50 {
-			list = append(list, fmt.Sprintf("and %d others", len(unknown)-n))
+	for i, c := range e.Columns {
+		if i == 50 {
+			list = append(list, fmt.Sprintf("and %d others", len(e.Columns)-i))
 			break
 		}
-		name := strings.TrimSpace(cells[i])
-		near := suggestion(name)
-		if near == "" && !isColumnName(name) {
-			hidden = true
-			list = append(list, columnNumber(i))
-			continue
-		}
-		list = append(list, fmt.Sprintf("%s %q%s", columnNumber(i), name, near))
+		list = append(list, columnNumber(c.Number-1)+maybe(c.Near))
 	}
-	note := ""
-	if hidden {
-		note = "; a name that could be patient data is not shown"
-	}
-	return fmt.Errorf("bulk: the CSV file has unknown columns, whose values would not be sent: %s; "+
-		`map them in CSVOptions.Rename to one of CSVColumns, or to "-"%s`, strings.Join(list, ", "), note)
+	return fmt.Sprintf("bulk: the CSV file has unknown columns, whose values would not be sent: %s; "+
+		`map them in CSVOptions.Rename to one of CSVColumns, or to "-"`, strings.Join(list, ", "))
 }
 
-// suggestion returns the column whose name is nearest to an unknown one, as " (sample_id?)", or "".
-func suggestion(name string) string {
-	name = foldName(name)
-	best, bestDistance := "", 3
-	for _, column := range CSVColumns() {
-		last := column[strings.LastIndexByte(column, '.')+1:]
-		d := distance(name, column)
-		if patients := strings.HasPrefix(column, "patient_"); last == name {
-			d = 1 // without its path
-			if patients && strings.Count(column, ".") == 1 {
-				d = 0
-			}
-		}
-		if d < bestDistance && 4*d < len(name) {
-			best, bestDistance = column, d
-		}
-	}
-	if best == "" {
+func maybe(near string) string {
+	if near == "" {
 		return ""
 	}
-	return " (" + best + "?)"
+	return " (" + near + "?)"
 }
 
-// distance returns the number of characters that are added, removed, changed or swapped between two
-// names.
-func distance(a, b string) int {
-	if d := len(a) - len(b); d > 2 || d < -2 || len(a) > 100 {
-		return 100
-	}
-	rows := make([][]int, len(a)+1)
-	for i := range rows {
-		rows[i] = make([]int, len(b)+1)
-		for j := range rows[i] {
-			switch {
-			case i == 0 || j == 0:
-				rows[i][j] = i + j
-				continue
-			case a[i-1] == b[j-1]:
-				rows[i][j] = rows[i-1][j-1]
-			default:
-				rows[i][j] = 1 + min(rows[i-1][j], rows[i][j-1], rows[i-1][j-1])
-			}
-			if i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1] {
-				rows[i][j] = min(rows[i][j], rows[i-2][j-2]+1)
-			}
+// suggestion returns the column that an unknown name ends like, without its path, or "". Of several
+// it is that of the patient.
+func suggestion(name string) (near string) {
+	name = foldName(name)
+	for _, column := range CSVColumns() {
+		last := column[strings.LastIndexByte(column, '.')+1:]
+		if name == last && (near == "" || strings.HasPrefix(column, "patient_") && strings.Count(column, ".") == 1) {
+			near = column
 		}
 	}
-	return rows[len(a)][len(b)]
+	return near
 }
-
-// isColumnName reports whether all words of a name occur in names of columns, so that it cannot be
-// patient data.
-func isColumnName(name string) bool {
-	words := strings.FieldsFunc(strings.ToLower(name), func(r rune) bool { return strings.ContainsRune(" _-./#()?:\u00a0", r) })
-	for _, word := range words {
-		if !columnWords()[strings.TrimSuffix(word, "s")] {
-			return false
-		}
-	}
-	return len(words) > 0
-}
-
-// columnWords returns the words that isColumnName accepts, without a final s.
-var columnWords = sync.OnceValue(func() map[string]bool {
-	words := map[string]bool{}
-	names := append(CSVColumns(), strings.Fields(`
-		account age allergy amount appointment approved area at authorized balance bar barcode batch
-		billing biological birth birthday birthdate blood bmi booking branch by campaign cell chart
-		client clinic clinician code cohort collected collection comment company complete condition
-		consent contact copay county created currency customer data date datetime day delivered
-		department description diagnosis doctor document dob draw drawn due email emergency employer
-		encounter enrollment event expiration external facility family fasting fax file flag form
-		full gender given group guarantor health height history home hour icd identifier imported
-		initial insurance insurer internal invoice is key kit lab label language last legal letter
-		line link list local location mail marital marker medical medication member middle mobile
-		modified month mrn name nation national new nickname note notification npi number nurse of
-		office old on order ordered ordering organization other owner panel parent partner passport
-		patient payer payment pcp person phone physician plan policy postal postcode practice
-		preferred prefix prescription price primary priority program project provider purchase
-		purpose reason received record ref reference referral referring region relation relationship
-		remark reminder requested requisition result row salutation sample schedule scheduled
-		secondary sent sequence serial service sex shipping signature site source specimen
-		spreadsheet ssn start state status street study subject submitted suffix surname symptom
-		system tag tax team telephone test time timestamp timezone title to tracking type
-		unit updated url user value version visit vendor weight work year zip zipcode`)...)
-	for _, name := range names {
-		for word := range strings.FieldsFuncSeq(name, func(r rune) bool { return r == '.' || r == '_' }) {
-			words[strings.TrimSuffix(word, "s")] = true
-		}
-	}
-	return words
-})

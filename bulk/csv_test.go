@@ -127,15 +127,16 @@ func TestCSVFileErrors(t *testing.T) {
 		"carriage returns":      {"sample_id,patient_address.city\rS-1,Monterey\r", bulk.CSVOptions{}, "bulk: the CSV file has line breaks that are carriage returns: save it with line feeds"},
 		"Windows-1252":          {"sample_id,Stra\xdfe\n", bulk.CSVOptions{}, `bulk: the name of column 2 (B) is not valid UTF-8: the file may be in Windows-1252; save it as "CSV UTF-8"`},
 		"unknown columns": {"sampel_id,sample_id,Client ID,DOB,First Name,Ada Example,1985-12-10,+14155550123,ada@example.com,S00017,Zip,Grace,frist_name,\n", bulk.CSVOptions{},
-			`bulk: the CSV file has unknown columns, whose values would not be sent: 1 (A) "sampel_id" (sample_id?), 3 (C) "Client ID", ` +
-				`4 (D) "DOB" (patient_details.dob?), 5 (E) "First Name" (patient_details.first_name?), 6 (F), 7 (G), 8 (H), 9 (I), 10 (J), ` +
-				`11 (K) "Zip" (patient_address.zip?), 12 (L), 13 (M); map them in CSVOptions.Rename to one of CSVColumns, or to "-"; ` +
-				"a name that could be patient data is not shown"},
+			"bulk: the CSV file has unknown columns, whose values would not be sent: 1 (A), 3 (C), " +
+				"4 (D) (patient_details.dob?), 5 (E) (patient_details.first_name?), 6 (F), 7 (G), 8 (H), 9 (I), 10 (J), " +
+				`11 (K) (patient_address.zip?), 12 (L), 13 (M); map them in CSVOptions.Rename to one of CSVColumns, or to "-"`},
 		"column 28": {"sample_id" + strings.Repeat(",", 27) + "Notes\n", bulk.CSVOptions{},
-			`bulk: the CSV file has unknown columns, whose values would not be sent: 28 (AB) "Notes"; map them in CSVOptions.Rename to one of CSVColumns, or to "-"`},
+			`bulk: the CSV file has unknown columns, whose values would not be sent: 28 (AB); map them in CSVOptions.Rename to one of CSVColumns, or to "-"`},
 		"the same column twice": {"Sample ID,sample_id\n", bulk.CSVOptions{}, "bulk: the CSV file has two columns for sample_id"},
 		"renamed to nothing": {"sample_id\n", bulk.CSVOptions{Rename: map[string]string{"Zip": "patient_adress.zip"}},
-			`bulk: CSVOptions.Rename: "patient_adress.zip" is not one of CSVColumns (patient_address.zip?)`},
+			`bulk: CSVOptions.Rename: "patient_adress.zip" is not one of CSVColumns`},
+		"renamed without a path": {"sample_id\n", bulk.CSVOptions{Rename: map[string]string{"Zip": "zip"}},
+			`bulk: CSVOptions.Rename: "zip" is not one of CSVColumns (patient_address.zip?)`},
 		"renamed twice": {"sample_id\n", bulk.CSVOptions{Rename: map[string]string{"Zip": "patient_address.zip", "ZIP": "-"}},
 			`bulk: CSVOptions.Rename: "ZIP" and "Zip" are the same name`},
 		"users without Users": {"sample_id,client_user_id\n", bulk.CSVOptions{},

@@ -15,9 +15,6 @@ import (
 	"github.com/labhealth/labhealth-go/bulk"
 )
 
-// genders are the words of the clinic.
-var genders = map[string]labhealth.Gender{"F": labhealth.GenderFemale, "M": labhealth.GenderMale}
-
 // importSpreadsheet imports the orders of a file that a clinic has exported from a spreadsheet. If
 // it was interrupted, it is called again.
 func importSpreadsheet(ctx context.Context, client *labhealth.Client, name string, test uuid.UUID, opts bulk.Options) (*bulk.Report, error) {
@@ -35,24 +32,20 @@ func importSpreadsheet(ctx context.Context, client *labhealth.Client, name strin
 		DateLayouts: []string{"01/02/2006"},
 		Rename: map[string]string{
 			"Kit": "sample_id", "Client ID": "client_user_id", "First Name": "patient_details.first_name", "Last Name": "patient_details.last_name",
-			"DOB": "patient_details.dob", "Sex": "-", "Phone": "patient_details.phone_number", "Email": "patient_details.email",
+			"DOB": "patient_details.dob", "Sex": "patient_details.gender", "Phone": "patient_details.phone_number", "Email": "patient_details.email",
 			"Street": "patient_address.first_line", "City": "patient_address.city", "State": "patient_address.state", "Zip": "patient_address.zip",
 			"Consent": "-", "Notes": "-",
 		},
+		Values:  map[string]map[string]string{"patient_details.gender": {"F": "female", "M": "male"}},
+		Compose: map[string]string{"patient_address.receiver_name": "{First Name} {Last Name}"},
 		Defaults: labhealth.ImportOrderBody{
 			BillingType: labhealth.BillingClientBill, CollectionMethod: labhealth.CollectionMethodWalkInTest,
 			OrderSet: labhealth.OrderSetRequest{LabTestIDs: []uuid.UUID{test}}, PatientAddress: labhealth.PatientAddress{Country: "US"},
 		},
-		Row: func(row bulk.Row, body *labhealth.ImportOrderBody) error {
+		Row: func(row bulk.Row, _ *labhealth.ImportOrderBody) error {
 			if row.Get("Consent") != "yes" {
 				return bulk.Problem{Column: "Consent", Reason: "must be yes"}
 			}
-			gender, ok := genders[row.Get("Sex")]
-			if !ok {
-				return bulk.Problem{Column: "Sex", Reason: "must be F or M"}
-			}
-			body.PatientDetails.Gender = gender
-			body.PatientAddress.ReceiverName = body.PatientDetails.FirstName + " " + body.PatientDetails.LastName
 			return nil
 		},
 		Users: bulk.NewUsers(ctx, client, opts),
@@ -71,7 +64,6 @@ K-1,c-1,Ada,Example,12/10/1985,F,+14155550123,ada@example.com,1 Example Street,M
 K-2,c-1,Ada,Example,12/10/1985,F,+14155550123,ada@example.com,1 Example Street,Monterey,CA,93940,yes,
 K-3,c-2,Bo,Example,12/10/85,M,+14155550124,bo@example.com,2 Example Street,Boston,MA,2139,yes,
 K-4,c-3,Cy,Example,1/5/1990,M,+14155550125,cy@example.com,3 Example Street,Monterey,CA,93940,no,
-K-5,c-4,Di,Example,2/6/1991,W,+14155550126,di@example.com,4 Example Street,Monterey,CA,93940,yes,
 `
 	if err := os.WriteFile(name, []byte(content), 0o600); err != nil {
 		log.Fatal(err)
@@ -89,9 +81,8 @@ K-5,c-4,Di,Example,2/6/1991,W,+14155550126,di@example.com,4 Example Street,Monte
 		}
 	}
 	// Output:
-	// 5 records: 2 applied, 3 invalid <nil>
+	// 4 records: 2 applied, 2 invalid <nil>
 	// line 4, DOB is not a valid date of the form MM/DD/YYYY: its year has two digits
 	// line 4, Zip has fewer than 5 digits: a spreadsheet has dropped the leading zero
 	// line 5, Consent must be yes
-	// line 6, Sex must be F or M
 }

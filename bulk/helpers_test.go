@@ -24,12 +24,14 @@ import (
 	"github.com/labhealth/labhealth-go"
 	"github.com/labhealth/labhealth-go/bulk"
 	"github.com/labhealth/labhealth-go/internal/httptracetest"
+	"github.com/labhealth/labhealth-go/internal/testform"
 )
 
 func TestMain(m *testing.M) {
 	if role := os.Getenv(roleVariable); role != "" {
 		os.Exit(playRole(role))
 	}
+	testform.Choose()
 	goleak.VerifyTestMain(m)
 }
 

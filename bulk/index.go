@@ -70,6 +70,10 @@ func (s state) isOrphaned() bool {
 	return s.isUnresolved() && (!s.has(inSource) || s.has(conflict|invalid))
 }
 
+// isResendable reports whether the record may have been applied, and the source has what to send if
+// it was not.
+func (s state) isResendable() bool { return s.isUnresolved() && !s.isOrphaned() }
+
 // category is the count of the report that includes a record.
 type category uint8
 
@@ -82,6 +86,7 @@ const (
 	categoryInvalid
 	categoryChanged
 	categoryUnknown
+	categoryDuplicate // equal to an earlier record
 	categories
 )
 

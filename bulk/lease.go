@@ -31,22 +31,26 @@ type lease struct {
 func (l *lease) isOf(boot string) bool { return boot != "" && l.boot == boot }
 
 // renewLease returns the entry of a new lease, and false if none is needed. The caller holds
-// r.commitMu.
-func (r *run) renewLease() (Entry, bool) {
-	if !r.sending.Load() || r.boot == "" && r.leased {
+// w.commitMu.
+func (w *journalWriter) renewLease() (Entry, bool) {
+	if !w.sending.Load() || w.boot == "" && w.leased {
 		return Entry{}, false
 	}
-	end := r.machine.Uptime() + r.opts.Timeout + leaseMargin
-	if r.leased && end-time.Duration(r.leaseEnd.Load()) < leaseInterval {
+	end := w.machine.Uptime() + w.opts.Timeout + leaseMargin
+	if w.leased && end-time.Duration(w.leaseEnd.Load()) < leaseInterval {
 		return Entry{}, false
 	}
-	return Entry{Step: StepLease, At: r.opts.Now(), Boot: r.boot, Lease: end, Marks: r.marker != nil}, true
+	return w.leaseEntry(end), true
+}
+
+func (w *journalWriter) leaseEntry(end time.Duration) Entry {
+	return Entry{Step: StepLease, At: w.opts.Now(), Boot: w.boot, Lease: end, Marks: w.file != nil}
 }
 
 // awaitLease waits until the lease covers an attempt that starts now.
-func (r *run) awaitLease() error {
-	for r.boot != "" && r.machine.Uptime()+r.opts.Timeout > time.Duration(r.leaseEnd.Load()) {
-		if err := r.commit(); err != nil { // renews it
+func (w *journalWriter) awaitLease() error {
+	for w.boot != "" && w.machine.Uptime()+w.opts.Timeout > time.Duration(w.leaseEnd.Load()) {
+		if err := w.commit(); err != nil { // renews it
 			return err
 		}
 	}
@@ -56,50 +60,48 @@ func (r *run) awaitLease() error {
 // withLease returns a context for the attempts of a record, which marks the record and has a lease
 // when a request is about to be sent: also if the process was stopped, or the system suspended,
 // while it was connecting.
-func (r *run) withLease(ctx context.Context, e Entry) context.Context {
+func (w *journalWriter) withLease(ctx context.Context, e Entry) context.Context {
 	marked := false
 	return transport.WithSendHook(ctx, func() error {
-		if err := r.awaitLease(); err != nil || marked {
+		if err := w.awaitLease(); err != nil || marked {
 			return err
 		}
-		err := r.mark(e)
+		err := w.markSending(e)
 		if marked = true; err != nil {
-			r.stop(err)
+			w.stop(err)
 		}
 		return err
 	})
 }
 
 // endLease records that no request is in progress anymore.
-func (r *run) endLease() {
-	r.sending.Store(false)
-	r.commitMu.Lock()
-	defer r.commitMu.Unlock()
-	if r.leased && r.boot != "" {
-		r.mu.Lock()
-		r.pending = append(r.pending, Entry{Step: StepLease, At: r.opts.Now(), Boot: r.boot, Lease: r.machine.Uptime(), Marks: r.marker != nil})
-		r.mu.Unlock()
-		r.leased = false
+func (w *journalWriter) endLease() {
+	w.sending.Store(false)
+	w.commitMu.Lock()
+	defer w.commitMu.Unlock()
+	if w.leased && w.boot != "" {
+		w.add(w.leaseEntry(w.machine.Uptime()))
+		w.leased = false
 	}
 }
 
-// mark records that a record is about to be sent.
-func (r *run) mark(e Entry) error {
-	if r.marker == nil {
+// markSending records that a record is about to be sent.
+func (w *journalWriter) markSending(e Entry) error {
+	if w.file == nil {
 		return nil
 	}
-	e.Step, e.At = StepSending, r.opts.Now()
-	return r.marker.mark(e)
+	e.Step, e.At = StepSending, w.opts.Now()
+	return w.file.mark(e)
 }
 
 // applyLeases applies what the leases show of earlier runs: which records were not sent, and how
 // long ago the others were. Neither is certain if entries of the journal are lost.
-func (r *run) applyLeases() {
-	if r.torn && r.marker.cut && r.index.lease.isOf(r.boot) {
-		r.torn = false // the system did not crash, so that only what the process was writing is missing
+func (w *journalWriter) applyLeases() {
+	if w.torn && w.file.cut && w.index.lease.isOf(w.boot) {
+		w.torn = false // the system did not crash, so that only what the process was writing is missing
 	}
-	isDamaged := r.torn || r.index.damaged
-	for key, s := range r.index.states {
+	isDamaged := w.torn || w.index.damaged
+	for key, s := range w.index.states {
 		if s.step != codeIntent {
 			continue
 		}
@@ -107,10 +109,10 @@ func (r *run) applyLeases() {
 		if isDamaged {
 			s.step = codeSending
 		}
-		r.index.set(key, s)
+		w.index.set(key, s)
 	}
-	if last := &r.index.lease; last.isOf(r.boot) && !isDamaged {
-		ago := r.machine.Uptime() - last.end - time.Second // uptime is rounded up
-		r.lastUnknown = r.started.Add(-max(0, min(ago, r.opts.Settle-minSettle)))
+	if last := &w.index.lease; last.isOf(w.boot) && !isDamaged {
+		ago := w.machine.Uptime() - last.end - time.Second // uptime is rounded up
+		w.lastUnknown = w.started.Add(-max(0, min(ago, w.opts.Settle-minSettle)))
 	}
 }

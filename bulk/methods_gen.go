@@ -11,3 +11,5 @@ import (
 func (v Entry) Format(s fmt.State, _ rune) { redact.Print(s, v.LogValue().String()) }
 
 func (v Rejection) Format(s fmt.State, _ rune) { redact.Print(s, v.LogValue().String()) }
+
+func (v UnknownColumnsError) Format(s fmt.State, _ rune) { redact.Print(s, v.LogValue().String()) }

@@ -25,7 +25,8 @@ type Options struct {
 	Target string
 
 	// DryRun checks the source, writes nothing and sends no order: client and journal may be nil.
-	// It finds what is invalid, but not what the service would reject.
+	// It finds what is invalid, and writes to Rejections what the service or a lab is known to
+	// reject, as warnings, but not everything that it would reject.
 	DryRun bool
 	// RetryRejected resends records that earlier runs recorded as rejected, even if unchanged.
 	RetryRejected bool

@@ -23,7 +23,6 @@ type orderList struct {
 	orders   map[sampleKey][]listedOrder
 	hidden   map[uuid.UUID]bool // users (Nil: any) with an order that does not show its sample ID
 	complete bool               // the lists were read in full
-	orphans  int                // number of records that are orphaned
 
 	unnamed   map[uuid.UUID]bool // users with an order that has no sample ID
 	shown     int                // orders that show their sample ID
@@ -63,13 +62,13 @@ func (l *orderList) uncertainErr() error {
 // readList adds all pages of a list to l. It reads until a page is empty, because a deployment may
 // report a total that is too small, or return smaller pages than requested. more is the number of
 // lists that follow.
-func (r *run) readList(params labhealth.ListOrdersParams, l *orderList, more int) error {
+func (r *resolver) readList(params labhealth.ListOrdersParams, l *orderList, more int) error {
 	start := time.Now()
 	if params.Size == 0 {
 		params.Size = 100
 	}
 	check := pageCheck{total: -1}
-	r.clearFlag(listed)
+	r.writer.clearFlag(listed)
 	for params.Page = 1; ; params.Page++ {
 		page, err := r.fetchPage(params)
 		if err != nil {
@@ -80,13 +79,10 @@ func (r *run) readList(params labhealth.ListOrdersParams, l *orderList, more int
 			return err
 		}
 		done, err := check.add(page, params.Page)
-		r.mu.Lock()
-		r.listed += int64(len(page.Orders))
-		r.list = listProgress{check.count, check.total, more}
+		r.reporter.addPage(int64(len(page.Orders)), listProgress{check.count, check.total, more})
 		if done {
-			r.listTook = time.Since(start)
+			r.reporter.listTook.Store(int64(time.Since(start)))
 		}
-		r.mu.Unlock()
 		if done || err != nil {
 			return cmp.Or(err, r.checkListed(params, l))
 		}
@@ -98,19 +94,15 @@ func (r *run) readList(params labhealth.ListOrdersParams, l *orderList, more int
 
 // checkListed returns an error for a list that lacks orders which are known to exist, or that shows
 // no sample IDs, and which therefore cannot show that an order does not exist.
-func (r *run) checkListed(params labhealth.ListOrdersParams, l *orderList) error {
+func (r *resolver) checkListed(params labhealth.ListOrdersParams, l *orderList) error {
 	if params.UserID != uuid.Nil || r.opts.TrustJournal || len(l.hidden) > 0 { // see mayHide
 		return nil
 	}
-	if r.index.damaged && len(l.unnamed) > 0 && l.shown == 0 {
+	if r.writer.index.damaged && len(l.unnamed) > 0 && l.shown == 0 {
 		return errNoSampleIDs
 	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	for _, s := range r.index.states {
-		if s.step == codeApplied && !s.has(listed) {
-			return errMissingOrder
-		}
+	if r.writer.count(func(s state) bool { return s.step == codeApplied && !s.has(listed) }) > 0 {
+		return errMissingOrder
 	}
 	return nil
 }
@@ -164,7 +156,7 @@ func (c *pageCheck) add(page *labhealth.OrderPage, number int) (done bool, err e
 }
 
 // addListed adds an order to l if it matches a record, or could.
-func (r *run) addListed(o *labhealth.Order, l *orderList) {
+func (r *resolver) addListed(o *labhealth.Order, l *orderList) {
 	if o.SampleID == nil {
 		// An order that was not imported has null. One that does not show its sample ID may match.
 		for name, value := range jsonread.Fields(o.RawJSON()) {
@@ -177,24 +169,17 @@ func (r *run) addListed(o *labhealth.Order, l *orderList) {
 		return
 	}
 	l.shown++
-	key := r.index.key(*o.SampleID)
-	r.mu.Lock()
-	s, known := r.index.states[key]
-	matches := l.matches(s)
-	if s.flags |= listed; known {
-		r.index.states[key] = s
-	}
-	r.mu.Unlock()
-	listed := listedOrder{fold(*o.SampleID), o.UserID, o.ID}
-	if matches && !slices.Contains(l.orders[key], listed) {
-		l.orders[key] = append(l.orders[key], listed)
+	key := r.writer.index.key(*o.SampleID)
+	order := listedOrder{fold(*o.SampleID), o.UserID, o.ID}
+	if l.matches(r.writer.mark(key, listed)) && !slices.Contains(l.orders[key], order) {
+		l.orders[key] = append(l.orders[key], order)
 	}
 }
 
 // fetchPage requests a page, with retries.
-func (r *run) fetchPage(params labhealth.ListOrdersParams) (page *labhealth.OrderPage, err error) {
+func (r *resolver) fetchPage(params labhealth.ListOrdersParams) (page *labhealth.OrderPage, err error) {
 	for range maxPageAttempts {
-		if err := r.listPacer.wait(r.ctx); err != nil {
+		if err := r.pacer.wait(r.ctx); err != nil {
 			return nil, err
 		}
 		start := time.Now()
@@ -202,17 +187,17 @@ func (r *run) fetchPage(params labhealth.ListOrdersParams) (page *labhealth.Orde
 		var api *labhealth.APIError
 		switch {
 		case err == nil:
-			r.listPacer.succeeded()
+			r.pacer.succeeded()
 			return page, nil
 		case r.ctx.Err() != nil:
 			return nil, context.Cause(r.ctx)
 		case isRedirect(err):
 			return nil, err
 		case errors.As(err, &api) && api.StatusCode < 500 && api.StatusCode != 408 && api.StatusCode != 429:
-			r.listPacer.succeeded()
+			r.pacer.succeeded()
 			return nil, err
 		}
-		if err := r.listPacer.failed(start, err); err != nil {
+		if err := r.pacer.failed(start, err); err != nil {
 			return nil, err
 		}
 	}

@@ -41,6 +41,15 @@ const (
 	maxBurst = 50 * time.Millisecond
 )
 
+// newPacer returns a pacer that more workers than 0 share.
+func newPacer(opts *Options, workers int) *pacer {
+	p := &pacer{outage: opts.Outage, workers: workers, logger: opts.Logger}
+	if opts.Rate > 0 {
+		p.interval = time.Duration(float64(time.Second) / opts.Rate)
+	}
+	return p
+}
+
 // wait waits until a request may be sent. It returns an error when ctx ends.
 func (p *pacer) wait(ctx context.Context) error {
 	for {

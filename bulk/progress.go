@@ -54,38 +54,48 @@ func (r *run) reportProgress(m *meter, finished <-chan struct{}) {
 
 func (r *run) progress(m *meter) Progress {
 	now := time.Now()
-	r.mu.Lock()
-	p := Progress{Phase: r.phase, Records: r.records, Report: r.report()}
-	inProgress := r.queued - r.completed
-	toSend := p.Report.Pending + inProgress - r.existingLeft
-	listed, list := r.listed, r.list
-	untilSettled := max(0, r.settledAt.Sub(now))
-	if r.phase != PhaseSettling {
-		untilSettled = max(0, r.lastUnknown.Add(r.opts.Settle).Sub(now))
+	counts, lastUnknown := r.writer.counts(), r.writer.sinceUnknown()
+	p := r.reporter.progress(m, now, counts, lastUnknown.Add(r.opts.Settle))
+	switch p.Phase {
+	case PhaseImporting:
+		p.Waiting = r.sender.pacer.waiting(now)
+	case PhaseListing:
+		p.Waiting = r.resolver.pacer.waiting(now)
+	case PhaseChecking, PhaseSettling:
 	}
-	listing, settling, completed := 2*r.listTook, r.settling, r.completed
-	r.mu.Unlock()
+	return p
+}
+
+// progress returns the progress, apart from what requests wait for. Records with an unknown outcome
+// can be looked up at settledAt.
+func (r *reporter) progress(m *meter, now time.Time, counts [categories]int64, settledAt time.Time) Progress {
+	p := Progress{Report: r.report(counts)}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	p.Phase, p.Records = r.phase, p.Report.Records
 	p.Done = p.Records - p.Report.Pending - p.Report.Unknown
+	completed := r.completed.Load()
+	listing := 2 * time.Duration(r.listTook.Load())
 	switch p.Phase {
 	case PhaseChecking:
 		p.Rate = m.rate(p.Phase, measurement{now, p.Records})
 	case PhaseImporting:
+		inProgress := r.queued.Load() - completed
+		toSend := p.Report.Pending + inProgress - r.existingLeft.Load()
 		p.Rate = m.rate(p.Phase, measurement{now, completed})
 		p.Left = timeFor(toSend, p.Rate)
 		p.LeftInTotal = p.Left
 		if p.Report.Unknown > inProgress && (p.Left > 0 || toSend == 0) {
-			p.LeftInTotal = max(p.Left, untilSettled) + listing
+			p.LeftInTotal = max(p.Left, settledAt.Sub(now), 0) + listing
 		}
-		p.Waiting = r.importPacer.waiting(now)
 	case PhaseSettling:
-		p.Left = untilSettled
+		p.Left = max(0, r.settledAt.Sub(now))
 		p.LeftInTotal = p.Left + listing
-		p.Waiting = fmt.Sprintf("the orders of %d records that may have been sent", settling)
+		p.Waiting = fmt.Sprintf("the orders of %d records that may have been sent", r.settling)
 	case PhaseListing:
-		p.Rate = m.rate(p.Phase, measurement{now, listed})
-		p.Listed, p.Orders = list.read, max(0, list.total)
-		p.Left = timeFor(max(0, list.total-list.read)+int64(list.more)*list.total, p.Rate)
-		p.Waiting = r.listPacer.waiting(now)
+		p.Listed, p.Orders = r.list.read, max(0, r.list.total)
+		p.Rate = m.rate(p.Phase, measurement{now, r.listed.Load()})
+		p.Left = timeFor(max(0, r.list.total-r.list.read)+int64(r.list.more)*r.list.total, p.Rate)
 	}
 	return p
 }

@@ -24,5 +24,8 @@ func (r Rejection) LogValue() slog.Value { return shortForm("Rejection", r.Outco
 // LogValue returns the error message, which does not contain the sample ID.
 func (e RecordError) LogValue() slog.Value { return slog.StringValue(e.Error()) }
 
+// LogValue returns the error message, which has no names.
+func (e UnknownColumnsError) LogValue() slog.Value { return slog.StringValue(e.Error()) }
+
 // Format prints the error message under every verb.
 func (e RecordError) Format(s fmt.State, _ rune) { fmt.Fprint(s, e.Error()) }

@@ -29,6 +29,7 @@ const canary = "CANARY-77182"
 func TestRedaction(t *testing.T) {
 	entry := bulk.Entry{Step: bulk.StepApplied, SampleID: canary, Record: 3, Digest: canary, RequestID: canary, Message: canary, Key: []byte(canary), Target: canary}
 	rejection := bulk.Rejection{Outcome: "invalid", Record: 7, SampleID: canary, RequestID: canary, Message: canary, Fields: []bulk.Problem{{Path: "body.user_id", Reason: "missing"}}}
+	unknownColumns := bulk.UnknownColumnsError{Columns: []bulk.UnknownColumn{{Number: 2, Name: canary}}}
 	unreadable := bulk.RecordError{Line: 4, SampleID: canary, Problems: []bulk.Problem{{Path: "body.user_id", Reason: "missing"}}}
 	memory := new(bulk.Memory)
 	if err := memory.Append([]bulk.Entry{entry}); err != nil {
@@ -58,23 +59,25 @@ func TestRedaction(t *testing.T) {
 		value, pointer any
 		want           string // the output of %v; not checked if empty
 	}{
-		"Entry":       {entry, &entry, "bulk.Entry{applied, record 3, redacted}"},
-		"Rejection":   {rejection, &rejection, "bulk.Rejection{invalid, record 7, redacted}"},
-		"RecordError": {unreadable, &unreadable, message},
-		"Options":     {opts, &opts, "{redacted}"},
-		"Memory":      {memory, &memory, ""},
-		"File":        {*file, file, "{redacted}"},
-		"Journal":     {[]bulk.Journal{memory, file}, []bulk.Journal{memory, file}, ""},
-		"Problem":     {rejection.Fields[0], &rejection.Fields[0], "body.user_id missing"},
-		"Report":      {bulk.Report{Records: 1}, &bulk.Report{Records: 1}, ""},
-		"Progress":    {bulk.Progress{Records: 1}, &bulk.Progress{Records: 1}, ""},
-		"Step":        {bulk.StepApplied, new(bulk.StepApplied), ""},
-		"Phase":       {bulk.PhaseListing, new(bulk.PhaseListing), ""},
-		"CSVOptions":  {csvOpts, &csvOpts, ""},
-		"Record":      {rowRecord, &rowRecord, "{redacted}"},
-		"Row":         {row, &row, "{redacted}"},
-		"Users":       {*users, users, "{redacted}"},
-		"Source":      {from(records(canary)), new(from(records(canary))), ""},
+		"Entry":               {entry, &entry, "bulk.Entry{applied, record 3, redacted}"},
+		"Rejection":           {rejection, &rejection, "bulk.Rejection{invalid, record 7, redacted}"},
+		"RecordError":         {unreadable, &unreadable, message},
+		"Options":             {opts, &opts, "{redacted}"},
+		"Memory":              {memory, &memory, ""},
+		"File":                {*file, file, "{redacted}"},
+		"Journal":             {[]bulk.Journal{memory, file}, []bulk.Journal{memory, file}, ""},
+		"Problem":             {rejection.Fields[0], &rejection.Fields[0], "body.user_id missing"},
+		"Report":              {bulk.Report{Records: 1}, &bulk.Report{Records: 1}, ""},
+		"Progress":            {bulk.Progress{Records: 1}, &bulk.Progress{Records: 1}, ""},
+		"Step":                {bulk.StepApplied, new(bulk.StepApplied), ""},
+		"Phase":               {bulk.PhaseListing, new(bulk.PhaseListing), ""},
+		"CSVOptions":          {csvOpts, &csvOpts, ""},
+		"Record":              {rowRecord, &rowRecord, "{redacted}"},
+		"Row":                 {row, &row, "{redacted}"},
+		"UnknownColumn":       {bulk.UnknownColumn{Number: 2, Name: canary}, &bulk.UnknownColumn{Number: 2, Name: canary}, "{redacted}"},
+		"UnknownColumnsError": {unknownColumns, &unknownColumns, ""},
+		"Users":               {*users, users, "{redacted}"},
+		"Source":              {from(records(canary)), new(from(records(canary))), ""},
 	}
 	if diff := cmp.Diff(exportedTypes(t), slices.Sorted(maps.Keys(tests))); diff != "" {
 		t.Errorf("exported types (-package +test):\n%s", diff)

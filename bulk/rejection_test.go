@@ -242,7 +242,7 @@ func TestRejections(t *testing.T) {
 		checkEqual(t, "rejections as CSV", table.String(), `line,record,sample_id,outcome,reason,field,column,status,request_id,other_line,other_record,message
 2,1,OK,changed,"its order exists, but was imported from other values, which are not changed",,,,,,,
 3,2,C,conflict,"line 7 has the same sample ID and other values, so none of them is sent",,,,,7,6,
-4,3,R,rejected,the service rejected it with status 422: missing,user_id,,422,req-1,,,body.user_id: Ada Example
+4,3,R,rejected,the service requires it,user_id,,422,req-1,,,body.user_id: Ada Example
 5,4,'=2+5,rejected,the service rejected it with status 409,,,409,req-1,,,not for Ada Example
 6,5,I,invalid,is required: 1 to 50 characters,patient_details.last_name,,,,,,
 6,5,I,invalid,must be an email address: one @ and no spaces,patient_details.email,,,,,,

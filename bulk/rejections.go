@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"iter"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode"
@@ -28,6 +29,8 @@ type Rejection struct {
 	//	changed   not sent: its order exists and was imported from a different record
 	//	unknown   it may have been applied
 	//	pending   the next run sends it
+	//	warning   with Options.DryRun: it can be sent, and Fields has what the service or a lab is
+	//	          known to reject, from [labhealth.ImportOrderBody.Warnings]
 	Outcome    string    `json:"outcome"`
 	Record     int64     `json:"record,omitzero"`     // its number in the source, from 1; 0 if it is no longer there
 	Line       int       `json:"line,omitzero"`       // where it starts in its file; see [Record]
@@ -51,6 +54,31 @@ var reasons = map[string]string{
 	"changed":  "its order exists, but was imported from other values, which are not changed",
 	"unknown":  "its order may exist: the response was lost, and the next run looks it up",
 	"pending":  "it has no order yet: the next run sends it",
+	"warning":  "it can be sent, but may be rejected, by the service or later by the lab",
+}
+
+// fieldReasons says for people what the service's codes of field errors mean. The other codes say
+// it themselves.
+var fieldReasons = map[string]string{
+	"missing":                    "the service requires it",
+	"enum":                       "the service does not know the value",
+	"literal_error":              "the service does not know the value",
+	"value_error":                "the service does not accept the value",
+	"assertion_error":            "the service does not accept the value",
+	"string_pattern_mismatch":    "the service does not accept the characters, or the form of the value",
+	"string_too_short":           "is too short",
+	"string_too_long":            "is too long",
+	"too_short":                  "has too few values",
+	"too_long":                   "has too many values",
+	"greater_than":               "is too small",
+	"greater_than_equal":         "is too small",
+	"less_than":                  "is too large",
+	"less_than_equal":            "is too large",
+	"extra_forbidden":            "is not a field that the service has",
+	"uuid_parsing":               "is not an ID of the service",
+	"date_parsing":               "is not a date",
+	"date_from_datetime_parsing": "is not a date",
+	"int_parsing":                "is not a whole number",
 }
 
 // setReason sets the reason, which depends on the other fields.
@@ -125,11 +153,11 @@ func (j *Rejection) row(p Problem) []string {
 		return strconv.FormatInt(n, 10)
 	}
 	reason := j.Reason
-	switch {
-	case p.Reason != "" && j.Outcome == "invalid" && j.OtherRecord == 0:
-		reason = p.Reason
-	case p.Reason != "":
-		reason += ": " + p.Reason
+	switch text := cmp.Or(fieldReasons[p.Reason], p.Reason); {
+	case text != "" && j.OtherRecord == 0 && slices.Contains([]string{"invalid", "rejected", "warning"}, j.Outcome):
+		reason = text
+	case text != "":
+		reason += ": " + text
 	}
 	row := []string{
 		number(int64(j.Line)), number(j.Record), j.SampleID, j.Outcome, reason, strings.TrimPrefix(p.Path, "body."), p.Column,
@@ -164,18 +192,13 @@ func safeCell(s string) string {
 	return b.String()
 }
 
-// position is where a record is in its source.
-type position struct {
-	record int64
-	line   int
-}
-
 // rejectionWindow is the number of rejections that are in memory at once. Tests change it.
 var rejectionWindow = 10_000
 
 // rejectionPass ranges over the source and the journal and writes the rejections in order.
 type rejectionPass struct {
-	*run
+	*sourcePass
+
 	out    *rejectionWriter
 	window []Rejection
 	open   map[sampleKey]int // the rejections in the window that the journal completes
@@ -187,9 +210,9 @@ func (r *run) writeRejections(failed bool) error {
 	if r.opts.Rejections == nil && r.opts.RejectionsCSV == nil {
 		return nil
 	}
-	out, err := newRejectionWriter(&r.opts)
+	out, err := newRejectionWriter(r.opts)
 	if err == nil {
-		p := rejectionPass{run: r, out: out, open: map[sampleKey]int{}}
+		p := rejectionPass{sourcePass: r.pass, out: out, open: map[sampleKey]int{}}
 		err = cmp.Or(p.readSource(failed), p.flush(), p.addStrays())
 	}
 	if out.table != nil {
@@ -203,13 +226,13 @@ func (r *run) writeRejections(failed bool) error {
 }
 
 func (p *rejectionPass) readSource(failed bool) error {
-	if c := &p.index.counts; p.extraInvalid == 0 && c[categoryPending]+c[categoryRejected]+c[categoryInvalid]+c[categoryChanged]+c[categoryUnknown] == 0 {
+	if c := p.writer.counts(); c[categoryPending]+c[categoryRejected]+c[categoryInvalid]+c[categoryChanged]+c[categoryUnknown] == 0 {
 		return nil // nothing to report
 	}
-	p.clearFlag(visited)
+	p.writer.clearFlag(visited)
 	number := int64(0)
 	for record, err := range p.source {
-		if number++; number > p.records {
+		if number++; number > p.read {
 			return nil
 		}
 		j, key, err := p.rejectionOf(record, err, number)
@@ -245,8 +268,8 @@ func (p *rejectionPass) rejectionOf(record Record, err error, number int64) (j R
 	s := state{flags: invalid}
 	first := true
 	if j.SampleID != "" {
-		key = p.index.key(j.SampleID)
-		s = p.visit(key)
+		key = p.writer.index.key(j.SampleID)
+		s = p.writer.mark(key, visited)
 		if !s.has(inSource) {
 			return j, key, errChangedSource
 		}
@@ -256,12 +279,24 @@ func (p *rejectionPass) rejectionOf(record Record, err error, number int64) (j R
 		first = p.setOther(&j, key)
 	}
 	if s.has(invalid|conflict) || recordErr != nil {
-		if _, err := p.checkRecord(&record.Body, err, &j); err != nil {
+		if _, err := p.checkRecord(&record, err, &j); err != nil {
 			return j, key, err
 		}
 	}
 	j.Outcome = rejectedOutcome(s, first, j.Fields != nil)
+	if p.opts.DryRun && first && s.category() == categoryPending {
+		j.setWarnings(&record)
+	}
 	return j, key, nil
+}
+
+// setWarnings sets what a dry run says about a record that can be sent.
+func (j *Rejection) setWarnings(record *Record) {
+	for _, f := range record.Body.Warnings() {
+		j.Outcome = "warning"
+		j.Fields = append(j.Fields, Problem{Path: f.Path(), Reason: f.Msg})
+	}
+	record.header.name(j.Fields)
 }
 
 // setOther names the first other record with the same sample ID, and reports whether this is the
@@ -307,11 +342,11 @@ func rejectedOutcome(s state, isFirst, isInvalid bool) string {
 // flush completes the rejections in the window from the journal and writes them.
 func (p *rejectionPass) flush() error {
 	if len(p.open) > 0 {
-		for e, err := range p.lastEntries() {
+		for e, err := range p.writer.lastEntries() {
 			if err != nil {
 				return err
 			}
-			at, ok := p.open[p.index.key(e.SampleID)]
+			at, ok := p.open[p.writer.index.key(e.SampleID)]
 			if !ok {
 				continue
 			}
@@ -337,10 +372,10 @@ func (p *rejectionPass) flush() error {
 
 // addStrays writes the records that the source does not have, if it was read.
 func (p *rejectionPass) addStrays() error {
-	if p.index.counts[categoryStray] == 0 || !p.checked {
+	if p.writer.counts()[categoryStray] == 0 || !p.checked {
 		return nil
 	}
-	for e, err := range p.lastEntries() {
+	for e, err := range p.writer.lastEntries() {
 		if err == nil && e.state.category() == categoryStray {
 			err = p.out.write(&Rejection{Outcome: "unknown", SampleID: e.SampleID, StatusCode: e.StatusCode, RequestID: e.RequestID})
 		}
@@ -358,10 +393,10 @@ type entryState struct {
 }
 
 // lastEntries ranges over the journal and yields the last entry of each record.
-func (r *run) lastEntries() iter.Seq2[entryState, error] {
+func (w *journalWriter) lastEntries() iter.Seq2[entryState, error] {
 	return func(yield func(entryState, error) bool) {
 		var number uint32
-		for e, err := range r.journal.Entries() {
+		for e, err := range w.journal.Entries() {
 			if err != nil {
 				yield(entryState{}, err)
 				return
@@ -373,10 +408,7 @@ func (r *run) lastEntries() iter.Seq2[entryState, error] {
 			if e.Step == StepBegin {
 				continue
 			}
-			r.mu.Lock()
-			s := r.index.states[r.index.key(e.SampleID)]
-			r.mu.Unlock()
-			if s.entry == number && !yield(entryState{e, s}, nil) {
+			if s := w.state(w.index.key(e.SampleID)); s.entry == number && !yield(entryState{e, s}, nil) {
 				return
 			}
 		}

@@ -3,6 +3,8 @@ package bulk
 import (
 	"fmt"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -71,13 +73,70 @@ func (r *Report) String() string {
 	return b.String()
 }
 
-// report returns the current counts. The caller holds r.mu.
-func (r *run) report() Report {
-	c := &r.index.counts
-	return Report{
-		Records: r.records, Duplicates: r.duplicates, Applied: c[categoryApplied], Rejected: c[categoryRejected],
-		Invalid: c[categoryInvalid] + r.extraInvalid, Changed: c[categoryChanged], Unknown: c[categoryUnknown],
-		Pending: c[categoryPending], Before: r.appliedBefore, Found: r.found, Sent: r.sent, Duration: time.Since(r.started),
-		Waited: r.waited, WaitedFor: r.waitedFor,
+// reporter counts what a run does beside the records, whose counts are in the index.
+type reporter struct {
+	started time.Time
+
+	before       atomic.Int64 // records that earlier runs applied
+	found        atomic.Int64 // records whose orders were found in a list only
+	sent         atomic.Int64 // requests
+	queued       atomic.Int64 // records passed to the workers
+	completed    atomic.Int64 // records that the workers are finished with
+	existingLeft atomic.Int64 // records whose orders were listed and are not recorded yet
+	listed       atomic.Int64 // orders read from all lists
+	listTook     atomic.Int64 // the last list, in nanoseconds
+
+	mu        sync.Mutex // guards the following fields
+	phase     Phase
+	list      listProgress // the current list
+	settledAt time.Time    // when PhaseSettling ends
+	settling  int64        // records that it waits for
+	waitedFor int64        // the most of them
+	waited    time.Duration
+}
+
+func newReporter() *reporter { return &reporter{started: time.Now(), phase: PhaseChecking} }
+
+func (r *reporter) setPhase(p Phase) {
+	r.mu.Lock()
+	r.phase = p
+	r.mu.Unlock()
+}
+
+// settle starts PhaseSettling.
+func (r *reporter) settle(until time.Time, records int64) {
+	r.mu.Lock()
+	r.phase, r.settledAt, r.settling, r.waitedFor = PhaseSettling, until, records, max(r.waitedFor, records)
+	r.mu.Unlock()
+}
+
+// settled ends PhaseSettling.
+func (r *reporter) settled(took time.Duration) {
+	r.mu.Lock()
+	r.waited += took
+	r.mu.Unlock()
+}
+
+// addPage reports a page of a list.
+func (r *reporter) addPage(orders int64, list listProgress) {
+	r.listed.Add(orders)
+	r.mu.Lock()
+	r.list = list
+	r.mu.Unlock()
+}
+
+// report returns the current counts, with those of the records.
+func (r *reporter) report(c [categories]int64) Report {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	report := Report{
+		Applied: c[categoryApplied], Rejected: c[categoryRejected], Invalid: c[categoryInvalid], Duplicates: c[categoryDuplicate],
+		Changed: c[categoryChanged], Unknown: c[categoryUnknown], Pending: c[categoryPending],
+		Before: r.before.Load(), Found: r.found.Load(), Sent: r.sent.Load(),
+		Duration: time.Since(r.started), Waited: r.waited, WaitedFor: r.waitedFor,
 	}
+	for _, n := range c[categoryPending:] {
+		report.Records += n
+	}
+	return report
 }

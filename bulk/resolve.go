@@ -1,8 +1,8 @@
 package bulk
 
 import (
-	"context"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/google/uuid"
@@ -13,133 +13,112 @@ import (
 // maxAttempts is the number of times a run sends a record whose outcome remains unknown.
 const maxAttempts = 5
 
-// resolveUnknown looks up the orders of records with an unknown outcome, and sends the records that
-// have none again, until no outcome is unknown.
-func (r *run) resolveUnknown() error {
-	for {
-		r.mu.Lock()
-		unknown, lastUnknown := r.index.counts[categoryUnknown]+r.index.counts[categoryStray], r.lastUnknown
-		r.mu.Unlock()
-		if unknown == 0 {
-			return nil
-		}
-		if err := r.waitUntilSettled(lastUnknown, unknown); err != nil {
-			return err
-		}
-		if err := r.resolveOnce(); err != nil {
-			return err
-		}
-	}
+// resolver looks up records in the lists of orders that the service has: those with an unknown
+// outcome, and in a resumed run all that are about to be sent.
+type resolver struct {
+	control
+
+	client   *labhealth.Client
+	pass     *sourcePass
+	writer   *journalWriter
+	reporter *reporter
+	pacer    *pacer
+
+	existing   *orderList // orders listed before a resumed run sends; nil if it did not list them
+	hasUnknown bool       // an earlier run may have left records whose outcome is still unknown
+
+	mu    sync.Mutex              // guards users while records are sent
+	users map[sampleKey]uuid.UUID // of records with an unknown outcome, with Options.ListByUser
 }
 
-// resolveOnce reads the lists and resolves the records that they decide. It returns an error if a
-// record remains unresolved.
-func (r *run) resolveOnce() error {
-	r.setPhase(PhaseListing)
-	l, listErr := r.readListsTwice()
-	if r.ctx.Err() != nil {
-		return context.Cause(r.ctx)
+// addUser stores the user of a record with an unknown outcome.
+func (r *resolver) addUser(row *row) {
+	if !r.opts.ListByUser {
+		return
 	}
-	l.complete = listErr == nil
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.users == nil {
+		r.users = map[sampleKey]uuid.UUID{}
+	}
+	r.users[row.key] = row.body.UserID
+}
+
+// listUnknown reads the lists for the records with an unknown outcome, when their attempts have
+// settled. After an error the list holds the orders found so far.
+func (r *resolver) listUnknown() (*orderList, error) {
+	l := newOrderList(state.isUnresolved)
+	c := r.writer.counts()
+	if err := r.waitUntilSettled(r.writer.sinceUnknown(), c[categoryUnknown]+c[categoryStray]); err != nil {
+		return l, err
+	}
+	r.reporter.setPhase(PhaseListing)
+	err := r.readListsTwice(l)
+	l.complete = err == nil
 	r.hasUnknown = r.hasUnknown && !l.complete
-	r.setPhase(PhaseImporting)
-	if err := r.resolveOrphans(l); err != nil {
-		return err
-	}
-	err := r.sendSelected(func(body *labhealth.ImportOrderBody, key sampleKey, s state) (bool, error) {
-		if !s.isUnresolved() || s.isOrphaned() {
-			return false, nil
-		}
-		return r.resolveRecord(body, key, s, l)
-	})
-	switch {
-	case err != nil:
-		return err
-	case listErr != nil:
-		return listErr
-	}
-	return l.uncertainErr()
+	return l, err
 }
 
 // waitUntilSettled waits until [Options.Settle] has passed since an attempt, for records whose
 // order may still be created.
-func (r *run) waitUntilSettled(since time.Time, records int64) error {
+func (r *resolver) waitUntilSettled(since time.Time, records int64) error {
 	start := time.Now()
 	left := r.opts.Settle - start.Sub(since)
 	if left <= 0 {
 		return nil
 	}
-	r.mu.Lock()
-	r.phase, r.settledAt, r.settling, r.waitedFor = PhaseSettling, start.Add(left), records, max(r.waitedFor, records)
-	r.mu.Unlock()
+	r.reporter.settle(start.Add(left), records)
 	err := sleep(r.ctx, left)
-	r.mu.Lock()
-	r.waited += time.Since(start)
-	r.mu.Unlock()
+	r.reporter.settled(time.Since(start))
 	return err
 }
 
-// resolveRecord resolves a record of the source and reports whether it is to be sent again.
-func (r *run) resolveRecord(body *labhealth.ImportOrderBody, key sampleKey, s state, l *orderList) (bool, error) {
-	user := body.UserID
-	if s.has(changed) {
+// resolveRow resolves a record of the source and reports whether it is to be sent again.
+func (r *resolver) resolveRow(row *row, l *orderList) bool {
+	user := row.body.UserID
+	if row.state.has(changed) {
 		user = uuid.Nil // the record that was sent may have had another user
 	}
-	step := r.resolve(Entry{SampleID: body.SampleID, Record: r.number}, key, s, user, l)
-	return step == StepAbsent && s.attempts < maxAttempts, nil
+	return r.resolve(row.entry(""), row.state, user, l) == StepAbsent && row.state.attempts < maxAttempts
 }
 
 // resolveOrphans resolves the records that cannot be sent again, because they are no longer in the
 // source or have become invalid. The journal has the data needed to find their orders.
-func (r *run) resolveOrphans(l *orderList) error {
-	if l.orphans == 0 {
+func (r *resolver) resolveOrphans(l *orderList) error {
+	if r.writer.count(state.isOrphaned) == 0 {
 		return nil
 	}
-	orphans, err := r.readOrphans()
-	if err != nil {
+	if err := r.writer.commit(); err != nil { // so that the journal has all entries that the index counts
 		return err
 	}
+	var orphans []entryState // a journal may not be able to append while it is read
+	for e, err := range r.writer.lastEntries() {
+		if err != nil {
+			return err
+		}
+		if e.state.isOrphaned() {
+			orphans = append(orphans, entryState{Entry{SampleID: e.SampleID, Record: e.Record}, e.state})
+		}
+	}
 	for _, e := range orphans {
-		key := r.index.key(e.SampleID)
-		r.mu.Lock()
-		s := r.index.states[key]
-		r.mu.Unlock()
-		r.resolve(e, key, s, uuid.Nil, l)
+		r.resolve(e.Entry, e.state, uuid.Nil, l)
 	}
 	return nil
 }
 
-// readOrphans returns sample ID and number of the orphaned records. It reads them before they are
-// resolved, because a journal may not be able to append while it is read.
-func (r *run) readOrphans() (orphans []Entry, _ error) {
-	if err := r.commit(); err != nil { // so that the journal has all entries that the index counts
-		return nil, err
-	}
-	for e, err := range r.lastEntries() {
-		if err != nil {
-			return nil, err
-		}
-		if e.state.isOrphaned() {
-			orphans = append(orphans, Entry{SampleID: e.SampleID, Record: e.Record})
-		}
-	}
-	return orphans, nil
-}
-
 // resolve records the result of the lists for a record, and returns the step, or "" if they are not
 // certain. If user is nil, an order of any user counts.
-func (r *run) resolve(e Entry, key sampleKey, s state, user uuid.UUID, l *orderList) Step {
+func (r *resolver) resolve(e Entry, s state, user uuid.UUID, l *orderList) Step {
+	key := r.writer.index.key(e.SampleID)
 	certain, otherUser := l.complete, false
 	for _, o := range l.orders[key] {
 		switch {
 		case o.sampleID != fold(e.SampleID):
 		case o.user == user || user == uuid.Nil:
 			e.Step, e.OrderID = StepApplied, o.id
-			r.addEntry(e)
+			r.writer.add(e)
 			if s.has(inSource) && !s.has(changed) {
-				r.mu.Lock()
-				r.found++
-				r.mu.Unlock()
+				r.reporter.found.Add(1)
 			}
 			return e.Step
 		case o.user == uuid.Nil:
@@ -160,10 +139,7 @@ func (r *run) resolve(e Entry, key sampleKey, s state, user uuid.UUID, l *orderL
 	case s.step == codeDisputed:
 		// The sample ID belongs to another order, or the record is invalid. Its order does not
 		// exist in either case.
-		r.mu.Lock()
-		rejection := r.disputes[key]
-		delete(r.disputes, key)
-		r.mu.Unlock()
+		rejection := r.writer.takeDispute(key)
 		e.Step, e.StatusCode, e.RequestID = StepRejected, rejection.StatusCode, rejection.RequestID
 		e.Fields, e.Message = rejection.Fields, rejection.Message
 	case otherUser:
@@ -171,27 +147,13 @@ func (r *run) resolve(e Entry, key sampleKey, s state, user uuid.UUID, l *orderL
 	default:
 		e.Step = StepAbsent
 	}
-	r.addEntry(e)
+	r.writer.add(e)
 	return e.Step
 }
 
-// readListsTwice reads the lists of the orders of all records with an unknown outcome, twice. After
-// an error the list holds the orders found so far.
-func (r *run) readListsTwice() (*orderList, error) {
-	l := newOrderList(state.isUnresolved)
-	users, err := r.unknownUsers(l)
-	if err != nil {
-		return l, err
-	}
-	filters := []labhealth.ListOrdersParams{r.opts.List}
-	if users != nil {
-		filters = filters[:0]
-		for user := range users {
-			params := r.opts.List
-			params.UserID = user
-			filters = append(filters, params)
-		}
-	}
+// readListsTwice reads the lists of the orders of all records with an unknown outcome, twice.
+func (r *resolver) readListsTwice(l *orderList) error {
+	filters := r.filters()
 	var lastErr error
 	for round := range 2 {
 		for i, params := range filters {
@@ -202,32 +164,31 @@ func (r *run) readListsTwice() (*orderList, error) {
 		}
 	}
 	if lastErr != nil {
-		return l, fmt.Errorf("bulk: the list of orders could not be read in full, so that records whose outcome is unknown stay as they are: %w", lastErr)
+		return fmt.Errorf("bulk: the list of orders could not be read in full, so that records whose outcome is unknown stay as they are: %w", lastErr)
 	}
-	return l, nil
+	return nil
 }
 
-// unknownUsers returns the users whose orders have to be listed, nil for all, and counts the
-// orphans.
-func (r *run) unknownUsers(l *orderList) (map[uuid.UUID]bool, error) {
+// filters returns the lists that show the orders of all records with an unknown outcome: one for
+// each user, or one for all.
+func (r *resolver) filters() []labhealth.ListOrdersParams {
+	unresolved := map[uuid.UUID]bool{}
 	all := !r.opts.ListByUser || r.hasUnknown
-	r.mu.Lock()
-	for _, s := range r.index.states {
-		if s.isOrphaned() {
-			l.orphans++
-		}
-		all = all || s.isOrphaned() || s.isUnresolved() && s.has(changed) // its user is unknown
-	}
-	r.mu.Unlock()
-	if all {
-		return nil, nil
-	}
-	users := map[uuid.UUID]bool{}
-	err := r.forEachRecord(func(body *labhealth.ImportOrderBody, _ sampleKey, s state) error {
+	r.writer.forEach(func(key sampleKey, s state) {
 		if s.isUnresolved() {
-			users[body.UserID] = true
+			user, ok := r.users[key]
+			unresolved[user] = true
+			all = all || !ok || s.isOrphaned() || s.has(changed) // its user is unknown
 		}
-		return nil
 	})
-	return users, err
+	if all {
+		return []labhealth.ListOrdersParams{r.opts.List}
+	}
+	var filters []labhealth.ListOrdersParams
+	for user := range unresolved {
+		params := r.opts.List
+		params.UserID = user
+		filters = append(filters, params)
+	}
+	return filters
 }

@@ -35,6 +35,8 @@ type RecordError struct {
 	Line     int       // where the record starts in its file, from 1; 0 if it has no line
 	SampleID string    // empty if it cannot be read
 	Problems []Problem // all problems of the record
+
+	header *header // of its file; nil if it has none
 }
 
 // Error returns a message with the line and the problems.

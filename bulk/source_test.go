@@ -220,7 +220,7 @@ func TestCSVProblems(t *testing.T) {
 	for header, want := range map[string]string{
 		"": "bulk: the CSV file is empty",
 		"sample_id,Ada Example": "bulk: the CSV file has unknown columns, whose values would not be sent: 2 (B); " +
-			`map them in CSVOptions.Rename to one of CSVColumns, or to "-"; a name that could be patient data is not shown`,
+			`map them in CSVOptions.Rename to one of CSVColumns, or to "-"`,
 		"sample_id,sample_id": "bulk: the CSV file has two columns for sample_id",
 	} {
 		if _, errs := read(t, bulk.CSV(strings.NewReader(header), bulk.CSVOptions{})); !slices.Equal(errs, []string{want}) {

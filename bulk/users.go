@@ -29,11 +29,9 @@ type Users struct {
 // a dry run only. If client is nil too, that is all of them. [Options.Concurrency] and
 // [Options.Rate] limit its requests as they limit the imports. The other options have no effect.
 func NewUsers(ctx context.Context, client *labhealth.Client, opts Options) *Users {
-	l := &userLookup{ctx: ctx, client: client, dryRun: opts.DryRun, concurrency: max(cmp.Or(opts.Concurrency, 4), 1), calls: map[string]*userCall{}}
-	if opts.Rate > 0 {
-		l.pacer.interval = time.Duration(float64(time.Second) / opts.Rate)
-	}
-	return &Users{lookup: l}
+	return &Users{lookup: &userLookup{
+		ctx: ctx, client: client, dryRun: opts.DryRun, concurrency: max(cmp.Or(opts.Concurrency, 4), 1), pacer: newPacer(&opts, 0), calls: map[string]*userCall{},
+	}}
 }
 
 // ID returns the service's ID of the user with the client user ID of body, and creates the user if
@@ -72,7 +70,7 @@ type userLookup struct {
 	client      *labhealth.Client
 	dryRun      bool
 	concurrency int
-	pacer       pacer
+	pacer       *pacer
 
 	mu    sync.Mutex // guards calls
 	calls map[string]*userCall
@@ -237,11 +235,11 @@ func placeholderUser(clientUserID string) (id uuid.UUID) {
 }
 
 // checkUsers returns an error if the source has Users with other options than the run.
-func (r *run) checkUsers(record *Record) error {
-	switch isPlaceholder := string(record.Body.UserID[:len(placeholderPrefix)]) == placeholderPrefix; {
-	case isPlaceholder && !r.opts.DryRun:
+func (r *Record) checkUsers(dryRun bool) error {
+	switch isPlaceholder := string(r.Body.UserID[:len(placeholderPrefix)]) == placeholderPrefix; {
+	case isPlaceholder && !dryRun:
 		return errors.New("bulk: the source has users that do not exist: its Users has options with DryRun, and Run has not")
-	case r.opts.DryRun && record.header != nil && record.header.createsUsers:
+	case dryRun && r.header != nil && r.header.createsUsers:
 		return errors.New("bulk: the source creates users: Run has options with DryRun, and its Users has not")
 	}
 	return nil

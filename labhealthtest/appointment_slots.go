@@ -112,9 +112,9 @@ func (s *Server) dropExpiredOffers(now time.Time) {
 
 // offerAtHome returns the slots of the booked provider at an address.
 func (s *Server) offerAtHome(r *request) (any, error) {
-	first := r.queryOne("start_date", dateSchema)
+	first := r.queryOne("start_date")
 	var address usAddress
-	r.decode(usAddressSchema, &address)
+	r.decode(&address)
 	if err := r.err(); err != nil {
 		return nil, err
 	}
@@ -130,10 +130,10 @@ func (s *Server) offerAtHome(r *request) (any, error) {
 // offerWalkIn returns the slots of the sites of a lab with the requested codes, or of those near a
 // ZIP code.
 func (s *Server) offerWalkIn(r *request) (any, error) {
-	slug := r.queryRequired("lab", enum(mainLab.Slug, otherLab.Slug))
-	first := r.queryOne("start_date", dateSchema)
+	slug := r.queryOne("lab")
+	first := r.queryOne("start_date")
 	codes := r.queryValues("site_codes")
-	zip := r.queryOne("zip_code", queryZipSchema)
+	zip := r.queryOne("zip_code")
 	radius := r.queryRadius()
 	r.queryBool("allow_stale")
 	if err := r.err(); err != nil {

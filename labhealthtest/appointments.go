@@ -48,34 +48,6 @@ func ofKind(kind *appointmentKind, handle func(*Server, *request, *appointmentKi
 }
 
 var (
-	usAddressSchema = object(
-		required("first_line", stringSchema),
-		nullable("second_line", stringSchema),
-		required("city", stringSchema),
-		required("state", stringSchema),
-		required("zip_code", zipSchema),
-		nullable("unit", stringSchema),
-		nullable("access_notes", notesSchema),
-	)
-	bookingSchema = object(
-		required("booking_key", stringSchema),
-		nullable("appointment_notes", notesSchema),
-		optional("async_confirmation", booleanSchema, false),
-		nullable("sync_confirmation_timeout_millisecond", integerRange(1000, 10000)),
-		nullable("async_confirmation_timeout_millisecond", integerRange(60000, 172800000)),
-	)
-	rescheduleSchema = object(
-		required("booking_key", stringSchema),
-		nullable("appointment_notes", notesSchema),
-	)
-	appointmentRequestSchema = object(
-		required("address", usAddressSchema),
-		required("provider", enum("getlabs", "phlebfinders", "quest", "sonora_quest")),
-		nullable("appointment_notes", notesSchema),
-	)
-)
-
-var (
 	noAppointment   = reject(http.StatusNotFound, "This order has no appointment")
 	hasAppointment  = reject(http.StatusBadRequest, "This order already has an appointment")
 	cannotBeBooked  = reject(http.StatusBadRequest, "Appointments can not be booked in the current status of the order")
@@ -138,7 +110,7 @@ type bookingRequest struct {
 // is advanced.
 func (s *Server) bookAppointment(r *request, kind *appointmentKind) (any, error) {
 	var body bookingRequest
-	r.decode(bookingSchema, &body)
+	r.decode(&body)
 	if err := r.err(); err != nil {
 		return nil, err
 	}
@@ -198,7 +170,7 @@ func (s *Server) requestAppointment(r *request) (any, error) {
 		Provider         string    `json:"provider"`
 		AppointmentNotes *string   `json:"appointment_notes"`
 	}
-	r.decode(appointmentRequestSchema, &body)
+	r.decode(&body)
 	o, err := s.bookableOrder(r, atHome)
 	if err != nil {
 		return nil, err
@@ -221,7 +193,7 @@ func (s *Server) requestAppointment(r *request) (any, error) {
 
 func (s *Server) rescheduleAppointment(r *request, kind *appointmentKind) (any, error) {
 	var body bookingRequest
-	r.decode(rescheduleSchema, &body)
+	r.decode(&body)
 	o, a, err := s.requestedAppointment(r, kind)
 	if err != nil {
 		return nil, err
@@ -268,7 +240,7 @@ func (s *Server) cancelAppointment(r *request, kind *appointmentKind) (any, erro
 	var body struct {
 		ReasonID uuid.UUID `json:"cancellation_reason_id"`
 	}
-	r.decode(cancellationSchema, &body)
+	r.decode(&body)
 	o, a, err := s.requestedAppointment(r, kind)
 	if err != nil {
 		return nil, err

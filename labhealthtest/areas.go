@@ -1,9 +1,7 @@
 package labhealthtest
 
 import (
-	"math"
 	"net/http"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -104,16 +102,9 @@ func sitesNear(l *pscLab, zip string, radius int, capabilities []string) []*site
 	})
 }
 
-var (
-	queryZipSchema   = boundedString(0, math.MaxInt, regexp.MustCompile(`^\d{5}$`))
-	radiusSchema     = enum("10", "20", "25", "50", "100")
-	labsSchema       = enum("quest", "labcorp", "bioreference", "sonora_quest")
-	capabilitySchema = enum("stat", "appointment_scheduling_with_lab")
-)
-
 // queryRadius returns the radius, 25 by default.
 func (r *request) queryRadius() int {
-	r.queryOne("radius", radiusSchema)
+	r.queryOne("radius")
 	return r.queryInt("radius", 25)
 }
 
@@ -152,13 +143,13 @@ var siteBillTypes = []string{"client_bill", "patient_bill"}
 
 // getAreaInfo reports all labs, or those of the parameters lab and labs.
 func (s *Server) getAreaInfo(r *request) (any, error) {
-	zip := r.queryRequired("zip_code", queryZipSchema)
+	zip := r.queryOne("zip_code")
 	radius := r.queryRadius()
-	wanted := r.queryList("labs", labsSchema)
-	if lab := r.queryOne("lab", labsSchema); lab != "" {
+	wanted := r.queryList("labs")
+	if lab := r.queryOne("lab"); lab != "" {
 		wanted = append(wanted, lab)
 	}
-	r.queryOne("lab_account_id", uuidSchema)
+	r.queryOne("lab_account_id")
 	if err := r.err(); err != nil {
 		return nil, err
 	}
@@ -234,12 +225,12 @@ func newPSCInfo(l *pscLab, zip string, radius int, capabilities []string) pscInf
 var noSites = reject(http.StatusBadRequest, "Lab has no patient service centers")
 
 func (s *Server) getPSCInfo(r *request) (any, error) {
-	zip := r.queryRequired("zip_code", queryZipSchema)
-	r.queryRequired("lab_id", anySchema)
+	zip := r.queryOne("zip_code")
+	r.queryOne("lab_id")
 	id := r.queryInt("lab_id", 0)
 	radius := r.queryRadius()
-	capabilities := r.queryList("capabilities", capabilitySchema)
-	r.queryOne("lab_account_id", uuidSchema)
+	capabilities := r.queryList("capabilities")
+	r.queryOne("lab_account_id")
 	if err := r.err(); err != nil {
 		return nil, err
 	}
@@ -252,7 +243,7 @@ func (s *Server) getPSCInfo(r *request) (any, error) {
 
 func (s *Server) getOrderPSCInfo(r *request) (any, error) {
 	radius := r.queryRadius()
-	capabilities := r.queryList("capabilities", capabilitySchema)
+	capabilities := r.queryList("capabilities")
 	o, err := s.requestedOrder(r)
 	if err != nil {
 		return nil, err

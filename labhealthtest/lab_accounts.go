@@ -90,7 +90,7 @@ func (s *Server) labAccount(id uuid.UUID) *labAccount {
 
 var accountFilters = []filter[*labAccount]{
 	equalsUUID("lab_account_id", func(a *labAccount) uuid.UUID { return a.ID }),
-	equals("status", enum("active", "pending", "suspended", "ready_to_launch"), func(a *labAccount) string { return a.Status }),
+	equals("status", func(a *labAccount) string { return a.Status }),
 }
 
 func (s *Server) listLabAccounts(r *request) (any, error) {
@@ -104,7 +104,7 @@ func (s *Server) listLabAccounts(r *request) (any, error) {
 // queryAccount returns the lab account that the parameter lab_account_id selects, nil if there is
 // no such parameter or the request is invalid.
 func (s *Server) queryAccount(r *request) (*labAccount, error) {
-	text := r.queryOne("lab_account_id", uuidSchema)
+	text := r.queryOne("lab_account_id")
 	if text == "" || len(r.errors) > 0 {
 		return nil, nil
 	}

@@ -1,7 +1,6 @@
 package labhealthtest
 
 import (
-	"encoding/json"
 	"errors"
 	"net/http"
 	"slices"
@@ -15,41 +14,13 @@ type linkToken struct {
 	allowed []string // slugs; empty for all
 }
 
-var (
-	linkTokenSchema = object(
-		required("user_id", uuidSchema),
-		nullable("provider", providerSchema),
-		nullable("redirect_url", stringSchema),
-		nullable("filter_on_providers", nonEmptyArrayOf(providerSchema)),
-		nullable("on_error", enum("redirect")),
-		nullable("on_close", enum("redirect")),
-	)
-	connectDemoSchema = object(
-		required("user_id", uuidSchema),
-		required("provider", demoProviderSchema),
-	)
-)
-
-// nonEmptyArrayOf is like [arrayOf] but rejects an array without elements.
-func nonEmptyArrayOf(element schema) schema {
-	array := arrayOf(element)
-	return func(v *validator, location []any, raw json.RawMessage) any {
-		values := array(v, location, raw)
-		if list, ok := values.([]any); ok && len(list) == 0 {
-			v.add("too_short", location, "List should have at least 1 item after validation, not 0", raw,
-				map[string]any{"field_type": "List", "min_length": 1, "actual_length": 0})
-		}
-		return values
-	}
-}
-
 func (s *Server) createLinkToken(r *request) (any, error) {
 	var body struct {
 		UserID   uuid.UUID `json:"user_id"`
 		Provider *string   `json:"provider"`
 		Filter   []string  `json:"filter_on_providers"`
 	}
-	r.decode(linkTokenSchema, &body)
+	r.decode(&body)
 	if err := r.err(); err != nil {
 		return nil, err
 	}
@@ -142,7 +113,7 @@ func (s *Server) connectDemo(r *request) (any, error) {
 		UserID   uuid.UUID `json:"user_id"`
 		Provider string    `json:"provider"`
 	}
-	r.decode(connectDemoSchema, &body)
+	r.decode(&body)
 	if err := r.err(); err != nil {
 		return nil, err
 	}

@@ -47,9 +47,9 @@ func meetsAll[E any](e E, conditions []func(E) bool) bool {
 }
 
 // equals selects by a parameter that has one value.
-func equals[E any](name string, s schema, get func(E) string) filter[E] {
+func equals[E any](name string, get func(E) string) filter[E] {
 	return func(r *request) func(E) bool {
-		want := r.queryOne(name, s)
+		want := r.queryOne(name)
 		if want == "" {
 			return nil
 		}
@@ -60,7 +60,7 @@ func equals[E any](name string, s schema, get func(E) string) filter[E] {
 // equalsUUID selects by a UUID.
 func equalsUUID[E any](name string, get func(E) uuid.UUID) filter[E] {
 	return func(r *request) func(E) bool {
-		want, ok := parseUUID(r.queryOne(name, uuidSchema))
+		want, ok := parseUUID(r.queryOne(name))
 		if !ok {
 			return nil
 		}
@@ -69,9 +69,9 @@ func equalsUUID[E any](name string, get func(E) uuid.UUID) filter[E] {
 }
 
 // equalsAny selects by a parameter that can be repeated.
-func equalsAny[E any](name string, s schema, get func(E) string) filter[E] {
+func equalsAny[E any](name string, get func(E) string) filter[E] {
 	return func(r *request) func(E) bool {
-		wanted := r.queryList(name, s)
+		wanted := r.queryList(name)
 		if len(wanted) == 0 {
 			return nil
 		}

@@ -20,13 +20,6 @@ const (
 	serverRegion = "us"
 )
 
-var (
-	environments      = []string{"production", "sandbox"}
-	regions           = []string{"us", "eu"}
-	environmentSchema = enum(environments...)
-	regionSchema      = enum(regions...)
-)
-
 // organisation is the state of the management API. Server.mu of the listening server guards it.
 type organisation struct {
 	ID        uuid.UUID  `json:"id"`
@@ -59,8 +52,8 @@ func (s *Server) createOrganisation() {
 	}}
 	s.org.teams = []*team{newTeam(s, "Example Team", serverRegion, now, defaultSettings)}
 	s.org.apiKeys = []*apiKey{{
-		ID: s.deriveID(), Label: "Default", Value: s.APIKey, TeamID: s.TeamID, CreatedAt: now,
-		deployment: deployment{serverEnv, serverRegion},
+		ID: s.deriveID(), Label: "Default", Value: s.APIKey, CreatedAt: now,
+		owned: owned{s.TeamID, deployment{serverEnv, serverRegion}},
 	}}
 	s.org.labAccounts = s.newLabAccounts()
 }
@@ -160,23 +153,6 @@ func (s *Server) localTeam(r *request, id uuid.UUID) (*team, error) {
 	return t, err
 }
 
-// isVisible returns a function that reports whether the caller may see an object of a team in a
-// deployment, and the request selects it by its path and the parameter team_id.
-func isVisible(r *request) func(team uuid.UUID, d deployment) bool {
-	var teams []string
-	if id := r.queryOne("team_id", uuidSchema); id != "" {
-		teams = []string{id}
-	}
-	return isVisibleOf(r, teams)
-}
-
-// isVisibleOf is like [isVisible] for a request that selects the teams, or all if there are none.
-func isVisibleOf(r *request, teams []string) func(team uuid.UUID, d deployment) bool {
-	return func(team uuid.UUID, d deployment) bool {
-		return r.caller.manages(team) && d == r.deployment() && isSelected(teams, team.String())
-	}
-}
-
 // isSelected reports whether a filter of values selects a value. An empty filter selects all.
 func isSelected(filter []string, value string) bool {
 	return len(filter) == 0 || slices.Contains(filter, value)
@@ -189,35 +165,13 @@ func removeFunc[E any](list *[]E, match func(E) bool) bool {
 	return len(*list) < n
 }
 
-// deleteByID calls remove with each ID in the parameter name.
-func deleteByID(r *request, name string, remove func(uuid.UUID) bool) (any, error) {
-	ids := r.queryList(name, uuidSchema)
-	if len(ids) == 0 {
-		r.add("missing", []any{"query", name}, "Field required", jsonNull, nil)
-	}
-	if err := r.err(); err != nil {
-		return nil, err
-	}
-	deleted, missing := []string{}, []string{}
-	for _, id := range ids {
-		if remove(uuid.MustParse(id)) {
-			deleted = append(deleted, id)
-		} else {
-			missing = append(missing, id)
-		}
-	}
-	return map[string][]string{"success": deleted, "failure": {}, "not_found": missing}, nil
-}
-
 func (s *Server) getOrganisation(*request) (any, error) { return s.org, nil }
-
-var patchOrganisationSchema = object(required("name", displayNameSchema))
 
 func (s *Server) patchOrganisation(r *request) (any, error) {
 	var body struct {
 		Name string `json:"name"`
 	}
-	r.decode(patchOrganisationSchema, &body)
+	r.decode(&body)
 	if err := r.err(); err != nil {
 		return nil, err
 	}
@@ -256,13 +210,11 @@ func (s *Server) teamOfToken(text string) *Server {
 	return nil
 }
 
-var createTokenSchema = object(required("env", environmentSchema))
-
 func (s *Server) createToken(r *request) (any, error) {
 	var body struct {
 		Env string `json:"env"`
 	}
-	r.decode(createTokenSchema, &body)
+	r.decode(&body)
 	t, err := s.requestedTeam(r)
 	if err != nil {
 		return nil, err

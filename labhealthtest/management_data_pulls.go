@@ -13,10 +13,9 @@ const maxPullDays = 365
 
 // preferences are the data pull preferences of a team in a deployment.
 type preferences struct {
-	TeamID    uuid.UUID                      `json:"team_id"`
 	Providers map[string]providerPreferences `json:"providers"`
 
-	deployment deployment
+	owned
 }
 
 type providerPreferences struct {
@@ -28,20 +27,6 @@ type daysToPull struct {
 	Days  int `json:"historical_days_to_pull"`
 	Limit int `json:"historical_days_to_pull_limit"`
 }
-
-var (
-	pullProviderSchema = enum("oura", "fitbit", "garmin", "strava", "withings", "peloton", "wahoo", "zwift", "freestyle_libre",
-		"abbott_libreview", "eight_sleep", "renpho", "omron", "dexcom_v3", "hammerhead", "polar", "cronometer", "kardia", "whoop_v2",
-		"my_fitness_pal_v2", "map_my_fitness", "runkeeper", "apple_health_kit", "google_fit", "beurer_api", "ultrahuman", "google_health")
-	daysToPullSchema        = object(required("historical_days_to_pull", integerSchema))
-	upsertPreferencesSchema = object(
-		required("team_ids", arrayOf(uuidSchema)),
-		required("providers", mapOf(object(
-			required("default", daysToPullSchema),
-			nullable("resource_overrides", mapOf(daysToPullSchema)),
-		))),
-	)
-)
 
 // withLimit returns the preferences with the limits that responses have, and reports days that are
 // out of range.
@@ -61,17 +46,19 @@ func (p providerPreferences) withLimit(r *request, provider string) providerPref
 	return p
 }
 
+// pullProviders returns the schema of the providers that have preferences.
+func pullProviders() schema { return rulesOf("GET " + preferencesPath).parameters["provider"].schema }
+
 // listPreferences lists the preferences of teams, without the providers that the request does not
 // select.
 func (s *Server) listPreferences(r *request) (any, error) {
-	teams, providers := r.queryList("team_id", uuidSchema), r.queryList("provider", pullProviderSchema)
-	visible := isVisibleOf(r, teams)
+	visible, providers := isVisible(r), r.queryList("provider")
 	var found []preferences
 	for _, p := range s.org.preferences {
 		selected := *p
 		selected.Providers = maps.Clone(p.Providers)
 		maps.DeleteFunc(selected.Providers, func(name string, _ providerPreferences) bool { return !isSelected(providers, name) })
-		if visible(p.TeamID, p.deployment) && len(selected.Providers) > 0 {
+		if visible(&p.owned) && len(selected.Providers) > 0 {
 			found = append(found, selected)
 		}
 	}
@@ -84,9 +71,9 @@ func (s *Server) upsertPreferences(r *request) (any, error) {
 		TeamIDs   []uuid.UUID                    `json:"team_ids"`
 		Providers map[string]providerPreferences `json:"providers"`
 	}
-	r.decode(upsertPreferencesSchema, &body)
+	r.decode(&body)
 	for _, provider := range slices.Sorted(maps.Keys(body.Providers)) {
-		pullProviderSchema(&r.validator, []any{"body", "providers", provider, "[key]"}, encode(provider))
+		pullProviders()(&r.validator, []any{"body", "providers", provider, "[key]"}, encode(provider))
 		body.Providers[provider] = body.Providers[provider].withLimit(r, provider)
 	}
 	if err := r.err(); err != nil {
@@ -99,7 +86,7 @@ func (s *Server) upsertPreferences(r *request) (any, error) {
 	}
 	upserted := []*preferences{}
 	for _, id := range body.TeamIDs {
-		p := s.preferencesOf(id, r.deployment())
+		p := s.preferencesOf(owned{id, r.deployment()})
 		maps.Copy(p.Providers, body.Providers)
 		s.applyPreferences(p)
 		upserted = append(upserted, p)
@@ -108,13 +95,13 @@ func (s *Server) upsertPreferences(r *request) (any, error) {
 }
 
 // preferencesOf returns the preferences of a team, which it creates if needed.
-func (s *Server) preferencesOf(team uuid.UUID, d deployment) *preferences {
+func (s *Server) preferencesOf(owner owned) *preferences {
 	for _, p := range s.org.preferences {
-		if p.TeamID == team && p.deployment == d {
+		if p.owned == owner {
 			return p
 		}
 	}
-	p := &preferences{TeamID: team, Providers: map[string]providerPreferences{}, deployment: d}
+	p := &preferences{owned: owner, Providers: map[string]providerPreferences{}}
 	s.org.preferences = append(s.org.preferences, p)
 	return p
 }
@@ -122,13 +109,12 @@ func (s *Server) preferencesOf(team uuid.UUID, d deployment) *preferences {
 // deletePreferences deletes the preferences of the teams in the query, or of all teams, for the
 // providers in the query, or for all providers.
 func (s *Server) deletePreferences(r *request) (any, error) {
-	teams, providers := r.queryList("team_id", uuidSchema), r.queryList("provider", pullProviderSchema)
+	visible, providers := isVisible(r), r.queryList("provider")
 	if err := r.err(); err != nil {
 		return nil, err
 	}
-	visible := isVisibleOf(r, teams)
 	for _, p := range s.org.preferences {
-		if visible(p.TeamID, p.deployment) {
+		if visible(&p.owned) {
 			maps.DeleteFunc(p.Providers, func(name string, _ providerPreferences) bool { return isSelected(providers, name) })
 			s.applyPreferences(p)
 		}

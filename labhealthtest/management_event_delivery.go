@@ -9,7 +9,6 @@ import (
 const metricSamples = 24
 
 var (
-	intervalSchema  = enum("5m", "15m", "1h", "1d")
 	metricIntervals = map[string]time.Duration{"5m": 5 * time.Minute, "15m": 15 * time.Minute, "": time.Hour, "1h": time.Hour, "1d": 24 * time.Hour}
 )
 
@@ -23,7 +22,7 @@ type metricSeries struct {
 // one series for those that were acknowledged and one for those that were not. A series without
 // attempts is left out. The labels of the service are not documented.
 func (s *Server) getDeliveryMetric(r *request) (any, error) {
-	interval := metricIntervals[r.queryOne("interval", intervalSchema)]
+	interval := metricIntervals[r.queryOne("interval")]
 	t, err := s.requestedTeam(r)
 	if err != nil {
 		return nil, err

@@ -56,20 +56,6 @@ func (k *managementKey) isBoundTo(team uuid.UUID) bool {
 	return slices.Contains(k.Bindings, binding{team})
 }
 
-var (
-	roleSchema      = enum(orgAdmin, teamAdmin)
-	bindingsSchema  = arrayOf(object(required("team_id", uuidSchema)))
-	createKeySchema = object(
-		required("label", stringSchema),
-		required("role", roleSchema),
-		nullable("team_role_bindings", bindingsSchema),
-	)
-	patchKeySchema = patchObject(
-		nullable("label", stringSchema),
-		nullable("team_role_bindings", bindingsSchema),
-	)
-)
-
 // AddTeamManagementKey creates a Team Management Key for one or more teams and returns it. It
 // returns an error if a team does not exist. The management API can also create Team Management
 // Keys.
@@ -95,13 +81,13 @@ func (s *Server) AddTeamManagementKey(teams ...uuid.UUID) (key string, err error
 
 var managementKeyFilters = []filter[*managementKey]{
 	func(r *request) func(*managementKey) bool {
-		teamID, ok := parseUUID(r.queryOne("team_id", uuidSchema))
+		teamID, ok := parseUUID(r.queryOne("team_id"))
 		if !ok {
 			return nil
 		}
 		return func(k *managementKey) bool { return k.isBoundTo(teamID) }
 	},
-	equals("role", roleSchema, func(k *managementKey) string { return k.Role }),
+	equals("role", func(k *managementKey) string { return k.Role }),
 }
 
 func (s *Server) listManagementKeys(r *request) (any, error) {
@@ -118,7 +104,7 @@ func (s *Server) createManagementKey(r *request) (any, error) {
 		Role     string    `json:"role"`
 		Bindings []binding `json:"team_role_bindings"`
 	}
-	r.decode(createKeySchema, &body)
+	r.decode(&body)
 	if err := r.err(); err != nil {
 		return nil, err
 	}
@@ -167,7 +153,7 @@ func (s *Server) patchManagementKey(r *request) (any, error) {
 		Label    *string   `json:"label"`
 		Bindings []binding `json:"team_role_bindings"`
 	}
-	r.decode(patchKeySchema, &body)
+	r.decode(&body)
 	i, err := s.requestedKey(r)
 	if err != nil {
 		return nil, err

@@ -8,7 +8,6 @@ import (
 )
 
 type pipeline struct {
-	TeamID            uuid.UUID       `json:"team_id"`
 	Preferences       json.RawMessage `json:"preferences"`
 	PushHistorical    bool            `json:"push_historical_data"`
 	ProviderRaw       bool            `json:"provider_raw_data"`
@@ -18,52 +17,7 @@ type pipeline struct {
 	AzureAMQP         json.RawMessage `json:"azure_amqp"`
 	EventTypePrefixes []string        `json:"event_type_prefixes"`
 
-	deployment deployment
-}
-
-var (
-	destinationSchema     = enum("cloud_pubsub", "rabbitmq", "svix", "azure_amqp")
-	eventHubMatcherSchema = object(
-		nullable("event_type_prefix", stringSchema),
-		nullable("event_type_regex", stringSchema),
-		nullable("event_hub", stringSchema),
-		nullable("blob_storage", object(
-			required("connection_string", stringSchema),
-			required("container_name", stringSchema),
-		)),
-	)
-	upsertPipelinesSchema = object(
-		optional("team_ids", arrayOf(uuidSchema), []any{}),
-		nullable("preferences", object(
-			required("preferred", destinationSchema),
-			required("enabled", arrayOf(destinationSchema)),
-		)),
-		nullable("push_historical_data", booleanSchema),
-		nullable("provider_raw_data", booleanSchema),
-		nullable("cloud_pubsub", object(
-			required("project", stringSchema),
-			required("topic", stringSchema),
-			required("message_ordering", booleanSchema),
-		)),
-		nullable("rabbitmq", object(
-			required("uri", stringSchema),
-			required("exchange", stringSchema),
-		)),
-		nullable("svix", object(optional("regional", booleanSchema, true))),
-		nullable("azure_amqp", object(
-			required("connection_string", stringSchema),
-			required("default_event_hub", stringSchema),
-			optional("event_hub_matchers", arrayOf(eventHubMatcherSchema), []any{}),
-			optional("compression", enum("auto", "always"), "auto"),
-		)),
-		optional("event_type_prefixes", arrayOf(stringSchema), nil),
-	)
-)
-
-func (s *Server) listPipelines(r *request) (any, error) {
-	visible := isVisible(r)
-	found := selectFunc(s.org.pipelines, func(p *pipeline) bool { return visible(p.TeamID, p.deployment) })
-	return page(r, "pipelines", found, func(p *pipeline) string { return p.TeamID.String() })
+	owned
 }
 
 // destinations returns the names of the destinations of a pipeline.
@@ -92,7 +46,7 @@ func (s *Server) upsertPipelines(r *request) (any, error) {
 		pipeline
 		TeamIDs []uuid.UUID `json:"team_ids"`
 	}
-	r.decode(upsertPipelinesSchema, &body)
+	r.decode(&body)
 	if err := r.err(); err != nil {
 		return nil, err
 	}
@@ -111,8 +65,8 @@ func (s *Server) upsertPipelines(r *request) (any, error) {
 	upserted := []*pipeline{}
 	for _, id := range body.TeamIDs {
 		p := body.pipeline
-		p.TeamID, p.deployment = id, r.deployment()
-		removeFunc(&s.org.pipelines, func(old *pipeline) bool { return old.TeamID == id && old.deployment == p.deployment })
+		p.owned = owned{id, r.deployment()}
+		removeFunc(&s.org.pipelines, func(old *pipeline) bool { return old.owned == p.owned })
 		s.org.pipelines = append(s.org.pipelines, &p)
 		upserted = append(upserted, &p)
 	}
@@ -122,12 +76,11 @@ func (s *Server) upsertPipelines(r *request) (any, error) {
 // deletePipelines deletes the pipelines of the teams in the query, or of all teams, and responds
 // with them.
 func (s *Server) deletePipelines(r *request) (any, error) {
-	teams := r.queryList("team_id", uuidSchema)
+	visible := isVisible(r)
 	if err := r.err(); err != nil {
 		return nil, err
 	}
-	visible := isVisibleOf(r, teams)
-	match := func(p *pipeline) bool { return visible(p.TeamID, p.deployment) }
+	match := func(p *pipeline) bool { return visible(&p.owned) }
 	deleted := append([]*pipeline{}, selectFunc(s.org.pipelines, match)...)
 	removeFunc(&s.org.pipelines, match)
 	return deleted, nil

@@ -3,7 +3,6 @@ package labhealthtest
 import (
 	"encoding/json"
 	"net/http"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -118,56 +117,6 @@ func (v *settings) checkBrand(r *request, environment string, patch json.RawMess
 	}
 }
 
-var (
-	displayNameSchema   = boundedString(0, 80, regexp.MustCompile(`^[A-Za-zÀ-ÖØ-öø-ÿ0-9(),/:'|&_\- ’]{0,80}$`))
-	integrationIDSchema = boundedString(0, 256, nil)
-	logoURLSchema       = boundedString(1, 2083, nil)
-	brandSchema         = object(
-		required("company_name", stringSchema),
-		optional("company_website", stringSchema, ""),
-		optional("support_email", emailSchema, nil),
-		nullable("support_contact", stringSchema),
-		optional("company_address", stringSchema, ""),
-		optional("brand_color", stringSchema, ""),
-	)
-	patchBrandSchema = patchObject(
-		nullable("company_name", stringSchema),
-		nullable("company_website", stringSchema),
-		nullable("support_email", emailSchema),
-		nullable("support_contact", stringSchema),
-		nullable("company_address", stringSchema),
-		nullable("brand_color", stringSchema),
-	)
-	settingsFields = []field{
-		nullable("lab_tests_patient_sms_communication_enabled", booleanSchema),
-		nullable("lab_tests_patient_email_communication_enabled", booleanSchema),
-		nullable("critical_result_notification_email", emailSchema),
-		nullable("logo_url", logoURLSchema),
-		nullable("reject_duplicate_connection", booleanSchema),
-		nullable("sdk_per_device_activity_timeseries", booleanSchema),
-		nullable("partial_webhooks_enabled", booleanSchema),
-		nullable("minor_ordering_enabled", booleanSchema),
-	}
-	createTeamSchema = strictObject(append([]field{
-		nullable("id", uuidSchema),
-		required("name", displayNameSchema),
-		required("region", regionSchema),
-		nullable("integration_team_id", integrationIDSchema),
-		nullable("brand_information", brandSchema),
-	}, settingsFields...)...)
-	patchSettingsSchema = strictPatchObject(append([]field{
-		nullable("brand_information", patchBrandSchema),
-		nullable("patient_experience", booleanSchema),
-	}, settingsFields...)...)
-	patchTeamSchema = strictPatchObject(
-		nullable("name", displayNameSchema),
-		nullable("integration_team_id", integrationIDSchema),
-		nullable("sandbox", patchSettingsSchema),
-		nullable("production", patchSettingsSchema),
-	)
-	resolveTeamSchema = object(required("integration_team_id", integrationIDSchema))
-)
-
 // Team returns the server of a team that was created through the management API, or nil if there is
 // no such team. Its methods add users and orders to the team and deliver the events of the team. It
 // has the same URL but no APIKey: team API keys are created through the management API. The parent
@@ -213,10 +162,10 @@ func (s *Server) closeTeams() {
 }
 
 var teamFilters = []filter[*team]{
-	equals("team_id", uuidSchema, func(t *team) string { return t.ID.String() }),
-	equalsAny("region", regionSchema, func(t *team) string { return t.Region }),
+	equals("team_id", func(t *team) string { return t.ID.String() }),
+	equalsAny("region", func(t *team) string { return t.Region }),
 	func(r *request) func(*team) bool {
-		r.queryOne("search_query", displayNameSchema)
+		r.queryOne("search_query")
 		return nil
 	},
 	contains("search_query", func(t *team) string { return strings.ToLower(t.Name) }),
@@ -255,7 +204,7 @@ func (s *Server) createTeam(r *request) (any, error) {
 		IntegrationTeamID *string    `json:"integration_team_id"`
 		settings
 	}{settings: defaultSettings}
-	r.decode(createTeamSchema, &body)
+	r.decode(&body)
 	if err := r.err(); err != nil {
 		return nil, err
 	}
@@ -276,7 +225,7 @@ func (s *Server) createTeam(r *request) (any, error) {
 }
 
 func (s *Server) getTeam(r *request) (any, error) {
-	included := r.queryList("include_environment", environmentSchema)
+	included := r.queryList("include_environment")
 	t, err := s.requestedTeam(r)
 	if err != nil {
 		return nil, err
@@ -286,7 +235,7 @@ func (s *Server) getTeam(r *request) (any, error) {
 
 func (s *Server) patchTeam(r *request) (any, error) {
 	var body map[string]json.RawMessage
-	r.decode(patchTeamSchema, &body)
+	r.decode(&body)
 	t, err := s.requestedTeam(r)
 	if err != nil {
 		return nil, err
@@ -326,9 +275,9 @@ func (s *Server) deleteTeam(r *request) (any, error) {
 	}
 	t.webhooks = nil
 	removeFunc(&s.org.teams, func(other *team) bool { return other == t })
-	removeFunc(&s.org.apiKeys, func(k *apiKey) bool { return k.TeamID == t.ID })
-	removeFunc(&s.org.credentials, func(c *credentials) bool { return c.TeamID == t.ID })
-	removeFunc(&s.org.pipelines, func(p *pipeline) bool { return p.TeamID == t.ID })
+	apiKeys.deleteTeam(s, t.ID)
+	allCredentials.deleteTeam(s, t.ID)
+	pipelines.deleteTeam(s, t.ID)
 	removeFunc(&s.org.preferences, func(p *preferences) bool { return p.TeamID == t.ID })
 	for _, a := range s.org.labAccounts {
 		a.TeamIDAllowlist = slices.DeleteFunc(slices.Clone(a.TeamIDAllowlist), func(id uuid.UUID) bool { return id == t.ID })
@@ -341,7 +290,7 @@ func (s *Server) resolveTeam(r *request) (any, error) {
 	var body struct {
 		IntegrationTeamID string `json:"integration_team_id"`
 	}
-	r.decode(resolveTeamSchema, &body)
+	r.decode(&body)
 	if err := r.err(); err != nil {
 		return nil, err
 	}

@@ -244,7 +244,7 @@ func TestTeams(t *testing.T) {
 	id := createTeam(t, srv, `{"name":"Second","region":"us","integration_team_id":"two","minor_ordering_enabled":true,"brand_information":{"company_name":"Two"}}`)
 	const settings = `{"lab_tests_patient_sms_communication_enabled":true,"lab_tests_patient_email_communication_enabled":true,
 		"critical_result_notification_email":null,"brand_information":{"company_name":"Two","company_website":"",
-		"support_contact":null,"company_address":"","brand_color":""},"logo_url":null,"reject_duplicate_connection":false,
+		"support_contact":"","company_address":"","brand_color":""},"logo_url":null,"reject_duplicate_connection":false,
 		"sdk_per_device_activity_timeseries":false,"partial_webhooks_enabled":false,"minor_ordering_enabled":true}`
 	team := func(sandbox, production string) string {
 		return fmt.Sprintf(`{"id":%q,"name":"Second","created_on":"2025-03-04T12:00:00+00:00","region":"us","integration_team_id":"two",

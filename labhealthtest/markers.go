@@ -118,7 +118,7 @@ func (s *Server) listMarkersOfTest(r *request) (any, error) {
 func (s *Server) listOrderSetMarkers(r *request) (any, error) {
 	page, size := r.numberedPage()
 	var set orderSet
-	r.decode(orderSetSchema, &set)
+	r.decode(&set)
 	if err := r.err(); err != nil {
 		return nil, err
 	}

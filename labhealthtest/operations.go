@@ -153,26 +153,26 @@ var operations = []operation{
 	{"GET", webhooksPath, (*Server).listWebhooks},
 	{"POST", webhooksPath, (*Server).createWebhook},
 	{"GET", webhookPath, onWebhook((*Server).getWebhook)},
-	{"PATCH", webhookPath, withBody(patchWebhookSchema, onWebhook((*Server).patchWebhook))},
+	{"PATCH", webhookPath, withBody(onWebhook((*Server).patchWebhook))},
 	{"DELETE", webhookPath, onWebhook((*Server).deleteWebhook)},
 	{"GET", webhookPath + "/headers", onWebhook((*Server).getWebhookHeaders)},
-	{"PUT", webhookPath + "/headers", withBody(webhookHeadersSchema, onWebhook((*Server).putWebhookHeaders))},
+	{"PUT", webhookPath + "/headers", withBody(onWebhook((*Server).putWebhookHeaders))},
 	{"GET", webhookPath + "/secret", onWebhook((*Server).getWebhookSecret)},
-	{"POST", webhookPath + "/secret/rotate", withBody(rotateSecretSchema, onWebhook((*Server).rotateWebhookSecret))},
+	{"POST", webhookPath + "/secret/rotate", withBody(onWebhook((*Server).rotateWebhookSecret))},
 
 	{"GET", orgPath + "/team/{team_id}/{environment}/event_delivery_metric", (*Server).getDeliveryMetric},
 
 	{"GET", labAccountsPath, orgOnly((*Server).listOrgLabAccounts)},
 	{"PATCH", labAccountsPath + "/{account_id}", orgOnly((*Server).patchLabAccount)},
 
-	{"GET", apiKeysPath, (*Server).listAPIKeys},
+	{"GET", apiKeysPath, apiKeys.list},
 	{"POST", apiKeysPath, (*Server).createAPIKey},
-	{"DELETE", apiKeysPath, (*Server).deleteAPIKeys},
-	{"GET", credentialsPath, (*Server).listCredentials},
+	{"DELETE", apiKeysPath, apiKeys.delete("api_key_id")},
+	{"GET", credentialsPath, allCredentials.list},
 	{"POST", credentialsPath, (*Server).upsertCredentials},
-	{"DELETE", credentialsPath, (*Server).deleteCredentials},
+	{"DELETE", credentialsPath, allCredentials.delete("credential_id")},
 	{"POST", orgPath + "/prepare_team_custom_credentials/{env}/{region}", (*Server).prepareCredentials},
-	{"GET", pipelinesPath, (*Server).listPipelines},
+	{"GET", pipelinesPath, pipelines.list},
 	{"POST", pipelinesPath, (*Server).upsertPipelines},
 	{"DELETE", pipelinesPath, (*Server).deletePipelines},
 	{"GET", preferencesPath, (*Server).listPreferences},
@@ -198,7 +198,7 @@ func route(r *request) (*operation, error) {
 			continue
 		}
 		if o.method == r.method {
-			r.vars = vars
+			r.vars, r.rules = vars, rulesOf(o.String())
 			r.checkPath(o.pattern)
 			return o, nil
 		}

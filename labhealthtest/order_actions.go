@@ -44,12 +44,6 @@ func (s *Server) cancelOrder(r *request) (any, error) {
 	return orderResponse{o, "success", "order cancelled"}, nil
 }
 
-var resendEventsSchema = object(
-	nullable("order_ids", arrayOf(uuidSchema)),
-	nullable("start_at", dateTimeSchema),
-	nullable("end_at", dateTimeSchema),
-)
-
 // resendEvents sends the latest event of the named orders and of those that changed in a time
 // range.
 func (s *Server) resendEvents(r *request) (any, error) {
@@ -58,7 +52,7 @@ func (s *Server) resendEvents(r *request) (any, error) {
 		StartAt  *string     `json:"start_at"`
 		EndAt    *string     `json:"end_at"`
 	}
-	r.decode(resendEventsSchema, &body)
+	r.decode(&body)
 	if err := r.err(); err != nil {
 		return nil, err
 	}
@@ -127,13 +121,11 @@ func (s *Server) getCommunicationSettings(r *request) (any, error) {
 	return communicationSettings{o.ID, !o.withoutSMS}, nil
 }
 
-var communicationSettingsSchema = object(required("sms_enabled", booleanSchema))
-
 func (s *Server) patchCommunicationSettings(r *request) (any, error) {
 	var body struct {
 		SMSEnabled bool `json:"sms_enabled"`
 	}
-	r.decode(communicationSettingsSchema, &body)
+	r.decode(&body)
 	o, err := s.requestedOrder(r)
 	if err != nil {
 		return nil, err

@@ -34,7 +34,7 @@ func (s *Server) getResultsPDF(r *request) (any, error) {
 // getLabels returns one page for all labels. Canceled orders have no labels.
 func (s *Server) getLabels(r *request) (any, error) {
 	n := r.queryInt("number_of_labels", 3)
-	collected := r.queryRequired("collection_date", dateTimeSchema)
+	collected := r.queryOne("collection_date")
 	o, err := s.requestedOrder(r)
 	switch {
 	case err != nil:

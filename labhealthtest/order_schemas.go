@@ -16,16 +16,8 @@ var collectionMethods = []string{"testkit", "walk_in_test", "at_home_phlebotomy"
 var (
 	billingTypeSchema      = enum("client_bill", "commercial_insurance", "patient_bill_passthrough", "patient_bill")
 	collectionMethodSchema = enum(collectionMethods...)
-	lowLevelStatusSchema   = enum(
-		"ordered", "requisition_created", "requisition_bypassed", "transit_customer", "out_for_delivery", "with_customer",
-		"transit_lab", "delivered_to_lab", "completed", "failure_to_deliver_to_lab", "failure_to_deliver_to_customer",
-		"problem_in_transit_lab", "problem_in_transit_customer", "sample_error", "appointment_scheduled",
-		"appointment_cancelled", "appointment_pending", "draw_completed", "cancelled", "lost", "do_not_process",
-		"partial_results", "awaiting_registration", "registered", "redraw_available", "corrected", "lab_processing_blocked",
-	)
-	interpretationSchema = enum("normal", "abnormal", "critical", "unknown")
-	genderSchema         = enum("female", "male", "other", "unknown")
-	raceSchema           = enum("african_american_or_black", "asian", "indigenous_native_american_alaska_native", "other",
+	genderSchema           = enum("female", "male", "other", "unknown")
+	raceSchema             = enum("african_american_or_black", "asian", "indigenous_native_american_alaska_native", "other",
 		"pacific_islander_or_hawaiian", "white_caucasian")
 	ethnicitySchema         = enum("hispanic", "non_hispanic", "ashkenazi_jewish", "other")
 	sexualOrientationSchema = enum("lesbian_gay_or_homosexual", "heterosexual_or_straight", "bisexual", "dont_know", "other")
@@ -43,7 +35,8 @@ var (
 	notesSchema = boundedString(0, 1000, nil)
 )
 
-// The bodies of the operations on orders and their parts.
+// The bodies of the operations that import and create orders, typed by hand as a second reading of
+// the documents.
 var (
 	guarantorAddressSchema = object(
 		required("first_line", stringSchema),
@@ -110,13 +103,6 @@ var (
 		nullable("email", stringSchema),
 		optional("licensed_states", arrayOf(stringSchema), nil),
 		nullable("signature_image", imageSchema),
-	)
-	basePhysicianSchema = object(
-		required("first_name", nameSchema),
-		required("last_name", nameSchema),
-		required("npi", stringSchema),
-		nullable("email", stringSchema),
-		optional("licensed_states", arrayOf(stringSchema), nil),
 	)
 	healthInsuranceSchema = object(
 		nullable("front_image", imageSchema),
@@ -186,9 +172,6 @@ var (
 		nullable("clinical_notes", notesSchema),
 		nullable("lab_account_id", uuidSchema),
 		nullable("creator_member_id", uuidSchema),
-	)
-	updateOrderSchema = object(
-		field{name: "activate_by", schema: dateSchema, nullable: true},
 	)
 )
 

@@ -18,12 +18,6 @@ type simulationFlags struct {
 	HasMissingResults *bool    `json:"has_missing_results"`
 }
 
-var simulationFlagsSchema = object(
-	optional("interpretation", interpretationSchema, "normal"),
-	nullable("result_types", arrayOf(enum("numeric", "range", "comment", "coded_value"))),
-	nullable("has_missing_results", booleanSchema),
-)
-
 // simulation is a simulation of an order, which is run at once or after its delay.
 type simulation struct {
 	orderID uuid.UUID
@@ -39,10 +33,10 @@ const maxDelay = math.MaxInt32
 // creates the requisition, whatever final_status is. Later ones lead to final_status or to the end,
 // but never back. A status that no diagram of the public API reference has is set directly.
 func (s *Server) simulateOrder(r *request) (any, error) {
-	v := simulation{final: r.queryOne("final_status", statusSchema), flags: simulationFlags{Interpretation: "normal"}}
+	v := simulation{final: r.queryOne("final_status"), flags: simulationFlags{Interpretation: "normal"}}
 	delay := r.queryInt("delay", 0)
 	if len(bytes.TrimSpace(r.body)) > 0 {
-		r.decode(simulationFlagsSchema, &v.flags)
+		r.decode(&v.flags)
 	}
 	o, err := s.requestedOrder(r)
 	if err == nil {
@@ -182,40 +176,4 @@ func (o *order) setSimulatedResults(flags simulationFlags) {
 	if markers := o.LabTest.Markers; *flags.HasMissingResults && len(markers) > 0 {
 		o.missing = map[int64]string{markers[len(markers)-1].ID: "quantity_not_sufficient_failure"}
 	}
-}
-
-// statusSchema is the schema of an order status.
-var statusSchema = enum(slices.Concat(
-	statusesOf("walk_in_test",
-		"received.ordered", "received.requisition_created", "received.requisition_bypassed", "completed.completed",
-		"sample_with_lab.partial_results", "failed.sample_error", "cancelled.cancelled",
-		"collecting_sample.appointment_scheduled", "collecting_sample.appointment_cancelled",
-		"collecting_sample.appointment_pending", "collecting_sample.redraw_available", "completed.corrected"),
-	statusesOf("at_home_phlebotomy",
-		"received.ordered", "received.requisition_created", "received.requisition_bypassed",
-		"collecting_sample.appointment_pending", "collecting_sample.appointment_scheduled", "collecting_sample.draw_completed",
-		"collecting_sample.appointment_cancelled", "completed.completed", "sample_with_lab.partial_results",
-		"cancelled.cancelled", "failed.sample_error", "completed.corrected"),
-	statusesOf("testkit",
-		"received.ordered", "received.awaiting_registration", "received.requisition_created", "received.requisition_bypassed",
-		"received.registered", "collecting_sample.transit_customer", "collecting_sample.out_for_delivery",
-		"collecting_sample.with_customer", "collecting_sample.transit_lab", "collecting_sample.problem_in_transit_customer",
-		"collecting_sample.problem_in_transit_lab", "sample_with_lab.delivered_to_lab", "sample_with_lab.lab_processing_blocked",
-		"completed.completed", "completed.corrected", "failed.failure_to_deliver_to_customer",
-		"failed.failure_to_deliver_to_lab", "failed.sample_error", "failed.lost", "cancelled.cancelled",
-		"cancelled.do_not_process"),
-	statusesOf("on_site_collection",
-		"received.ordered", "received.requisition_created", "received.requisition_bypassed", "sample_with_lab.draw_completed",
-		"sample_with_lab.partial_results", "completed.completed", "completed.corrected", "failed.sample_error",
-		"cancelled.cancelled"),
-)...)
-
-// statusesOf returns the statuses of a collection method from their top-level and low-level parts.
-func statusesOf(method string, parts ...string) []string {
-	var statuses []string
-	for _, part := range parts {
-		top, low, _ := strings.Cut(part, ".")
-		statuses = append(statuses, top+"."+method+"."+low)
-	}
-	return statuses
 }

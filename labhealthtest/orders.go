@@ -58,7 +58,7 @@ func (s *Server) importOrder(r *request) (any, error) {
 		return nil, s.importRejected
 	}
 	var body orderRequest
-	r.decode(importOrderSchema, &body)
+	r.decodeAs(importOrderSchema, &body)
 	if err := r.err(); err != nil {
 		return nil, err
 	}
@@ -85,7 +85,7 @@ func (s *Server) importOrder(r *request) (any, error) {
 // whatever later requests with the key contain.
 func (s *Server) createOrder(r *request) (any, error) {
 	var body orderRequest
-	r.decode(createOrderSchema, &body)
+	r.decodeAs(createOrderSchema, &body)
 	if err := r.err(); err != nil {
 		return nil, err
 	}
@@ -139,7 +139,7 @@ func (s *Server) updateOrder(r *request) (any, error) {
 	var body struct {
 		ActivateBy *string `json:"activate_by"`
 	}
-	r.decode(updateOrderSchema, &body)
+	r.decode(&body)
 	o, err := s.requestedOrder(r)
 	if err != nil {
 		return nil, err

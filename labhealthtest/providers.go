@@ -2,21 +2,6 @@ package labhealthtest
 
 import (
 	"slices"
-	"strings"
-)
-
-// providerSlugs are the slugs that requests may have.
-var providerSlugs = strings.Fields(`oura fitbit garmin whoop strava renpho peloton wahoo zwift freestyle_libre
-	abbott_libreview tandem_source freestyle_libre_ble eight_sleep withings apple_health_kit manual ihealth google_fit
-	beurer_api beurer_ble omron omron_ble onetouch_ble accuchek_ble contour_ble dexcom dexcom_v3 hammerhead my_fitness_pal
-	health_connect samsung_health polar cronometer kardia whoop_v2 ultrahuman my_fitness_pal_v2 map_my_fitness runkeeper
-	google_health`)
-
-var (
-	providerSchema      = enum(providerSlugs...)
-	oauthProviderSchema = enum(strings.Fields(`oura fitbit garmin strava wahoo ihealth withings google_fit dexcom_v3 polar
-		cronometer omron whoop_v2 my_fitness_pal_v2 ultrahuman runkeeper google_health`)...)
-	demoProviderSchema = enum("apple_health_kit", "fitbit", "freestyle_libre", "oura")
 )
 
 // provider is an element of the catalog of providers.

@@ -28,34 +28,14 @@ type request struct {
 	header http.Header
 	body   []byte
 	caller *managementKey // nil for the team API
-}
-
-// pathSchemas are the schemas of path variables. Other variables can be any string.
-var pathSchemas = map[string]schema{
-	"org_id":         uuidSchema,
-	"team_id":        uuidSchema,
-	"key_id":         uuidSchema,
-	"account_id":     uuidSchema,
-	"order_id":       uuidSchema,
-	"transaction_id": uuidSchema,
-	"lab_test_id":    uuidSchema,
-	"lab_id":         integerText,
-	"user_id":        uuidSchema,
-	"workout_id":     uuidSchema,
-	"device_id":      uuidSchema,
-	"provider":       providerSchema,
-	"oauth_provider": oauthProviderSchema,
-	"sleep_id":       uuidSchema,
-	"environment":    environmentSchema,
-	"env":            environmentSchema,
-	"region":         regionSchema,
+	rules  *rules         // of the operation
 }
 
 // checkPath validates the path variables in the order of the pattern.
 func (r *request) checkPath(pattern string) {
 	for segment := range strings.SplitSeq(pattern, "/") {
 		name := strings.Trim(segment, "{}")
-		if check := pathSchemas[name]; check != nil && name != segment {
+		if check := r.rules.parameters[name].schema; check != nil && name != segment {
 			check(&r.validator, []any{"path", name}, encode(r.vars[name]))
 		}
 	}
@@ -74,7 +54,10 @@ func (r *request) pathInt(name string) int {
 }
 
 // decode validates the body and decodes it into v. It leaves v unchanged if the request is invalid.
-func (r *request) decode(bodySchema schema, v any) {
+func (r *request) decode(v any) { r.decodeAs(r.rules.body, v) }
+
+// decodeAs is like decode for a body with another schema than that of the public API reference.
+func (r *request) decodeAs(bodySchema schema, v any) {
 	location := []any{"body"}
 	body := bytes.TrimSpace(r.body)
 	mediaType, _, err := mime.ParseMediaType(r.header.Get("Content-Type"))
@@ -111,14 +94,26 @@ func (r *request) queryValues(name string) []string {
 	return append(r.query[name], r.query[name+"[]"]...)
 }
 
-// queryList validates each value of a parameter that can be repeated.
-func (r *request) queryList(name string, s schema) []string {
+// queryList validates each value of a parameter that can be repeated. It returns nil if the
+// parameter is missing or not one of the operation.
+func (r *request) queryList(name string) []string {
 	var values []string
+	p := r.rules.parameters[name]
+	if p.schema == nil {
+		return nil
+	}
 	for i, text := range r.queryValues(name) {
-		value, _ := s(&r.validator, []any{"query", name, i}, encode(text)).(string)
+		value, _ := p.schema(&r.validator, []any{"query", name, i}, encode(text)).(string)
 		values = append(values, value)
 	}
+	if p.required && len(values) == 0 {
+		r.addMissing(name)
+	}
 	return values
+}
+
+func (r *request) addMissing(parameter string) {
+	r.add("missing", []any{"query", parameter}, "Field required", jsonNull, nil)
 }
 
 // queryInts returns the values of an integer parameter that can be repeated.
@@ -140,22 +135,19 @@ func (r *request) queryLast(name string) (value string, ok bool) {
 	return values[len(values)-1], true
 }
 
-// queryOne validates a parameter. It returns "" if the parameter is missing.
-func (r *request) queryOne(name string, s schema) string {
+// queryOne validates a parameter. It returns "" if the parameter is missing or not one of the
+// operation.
+func (r *request) queryOne(name string) string {
+	p := r.rules.parameters[name]
 	text, ok := r.queryLast(name)
-	if !ok {
+	if !ok && p.required {
+		r.addMissing(name)
+	}
+	if !ok || p.schema == nil {
 		return ""
 	}
-	value, _ := s(&r.validator, []any{"query", name}, encode(text)).(string)
+	value, _ := p.schema(&r.validator, []any{"query", name}, encode(text)).(string)
 	return value
-}
-
-// queryRequired validates a parameter that must be there.
-func (r *request) queryRequired(name string, s schema) string {
-	if _, ok := r.queryLast(name); !ok {
-		r.add("missing", []any{"query", name}, "Field required", jsonNull, nil)
-	}
-	return r.queryOne(name, s)
 }
 
 func (r *request) queryInt(name string, missing int) int {

@@ -85,20 +85,6 @@ func nullable(name string, s schema) field {
 // object is the schema of an object with these fields. It ignores other fields, like the service.
 func object(fields ...field) schema { return objectSchema{fields: fields}.validate }
 
-// strictObject is like [object] but rejects other fields.
-func strictObject(fields ...field) schema {
-	return objectSchema{fields: fields, strict: true}.validate
-}
-
-// patchObject is like [object] but omits missing fields, so that they are unchanged.
-func patchObject(fields ...field) schema {
-	return objectSchema{fields: fields, patch: true}.validate
-}
-
-func strictPatchObject(fields ...field) schema {
-	return objectSchema{fields: fields, strict: true, patch: true}.validate
-}
-
 type objectSchema struct {
 	fields        []field
 	strict, patch bool

@@ -107,7 +107,7 @@ const maxFound = 100
 
 // searchUsers matches any part of the IDs of users, ignoring case.
 func (s *Server) searchUsers(r *request) (any, error) {
-	part := r.queryOne("query_id", boundedString(2, 1000, nil))
+	part := r.queryOne("query_id")
 	if err := r.err(); err != nil {
 		return nil, err
 	}
@@ -134,7 +134,7 @@ var (
 )
 
 func (s *Server) listPriorities(r *request) (any, error) {
-	dataType := r.queryOne("data_type", priorityResourceSchema)
+	dataType := r.queryOne("data_type")
 	if err := r.err(); err != nil {
 		return nil, err
 	}
@@ -155,7 +155,7 @@ func (s *Server) prioritiesOf(dataType string) []json.RawMessage {
 // patchPriorities replaces the priorities of the kinds of data in the body, a list of objects.
 func (s *Server) patchPriorities(r *request) (any, error) {
 	var body []json.RawMessage
-	r.decode(arrayOf(anySchema), &body)
+	r.decodeAs(arrayOf(anySchema), &body)
 	if err := r.err(); err != nil {
 		return nil, err
 	}

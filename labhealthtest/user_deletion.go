@@ -30,7 +30,7 @@ func (s *Server) deleteUser(r *request) (any, error) {
 
 // undoDelete restores a user, in the former position in the list but without connected sources.
 func (s *Server) undoDelete(r *request) (any, error) {
-	id := r.queryOne("user_id", uuidSchema)
+	id := r.queryOne("user_id")
 	clientUserID, byClient := r.queryLast("client_user_id")
 	if (id == "") != byClient {
 		r.addValueError([]any{"query"}, "exactly one of user_id and client_user_id is required", jsonNull)

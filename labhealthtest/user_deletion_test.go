@@ -122,6 +122,10 @@ func TestPatchUser(t *testing.T) {
 		`"ID"`, `"`+ada.String()+`"`), "TEAM", srv.TeamID.String())
 	check(t, do(t, srv, "GET", "/v2/user/resolve/ada%202", ""), 200, want)
 	check(t, do(t, srv, "GET", "/v2/user/resolve/ada", ""), 404, `{"detail":"User not found"}`)
-	check(t, do(t, srv, "PATCH", path, `{"client_user_id":null}`), 422,
-		`{"detail":[{"type":"string_type","loc":["body","client_user_id"],"msg":"Input should be a valid string","input":null}]}`)
+	check(t, do(t, srv, "PATCH", path, `{"client_user_id":7}`), 422,
+		`{"detail":[{"type":"string_type","loc":["body","client_user_id"],"msg":"Input should be a valid string","input":7}]}`)
+	if got := do(t, srv, "PATCH", path, `{"client_user_id":null}`); got.status != 204 {
+		t.Error(got.body)
+	}
+	check(t, do(t, srv, "GET", "/v2/user/resolve/ada%202", ""), 200, want)
 }

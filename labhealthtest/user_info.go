@@ -5,33 +5,10 @@ import (
 	"net/http"
 )
 
-var updateUserInfoSchema = patchObject(
-	required("first_name", nameSchema),
-	required("last_name", nameSchema),
-	required("email", emailSchema),
-	required("phone_number", phoneSchema),
-	required("gender", stringSchema),
-	required("dob", dateSchema),
-	required("address", object(
-		required("first_line", stringSchema),
-		optional("second_line", stringSchema, ""),
-		required("country", stringSchema),
-		required("zip", stringSchema),
-		required("city", stringSchema),
-		required("state", stringSchema),
-		nullable("access_notes", stringSchema),
-	)),
-	nullable("medical_proxy", guarantorSchema),
-	nullable("race", raceSchema),
-	nullable("ethnicity", ethnicitySchema),
-	nullable("sexual_orientation", sexualOrientationSchema),
-	nullable("gender_identity", genderIdentitySchema),
-)
-
 // updateUserInfo keeps optional fields that the body does not have. Null clears them.
 func (s *Server) updateUserInfo(r *request) (any, error) {
 	var body map[string]any
-	r.decode(updateUserInfoSchema, &body)
+	r.decode(&body)
 	u, err := s.requestedUser(r)
 	if err != nil {
 		return nil, err

@@ -103,7 +103,7 @@ func (u *user) resourcesFrom(match func(slug string) bool) userResources {
 
 // listResources omits users without a resource.
 func (s *Server) listResources(r *request) (any, error) {
-	r.queryOne("provider", providerSchema)
+	r.queryOne("provider")
 	return listUserPages(s, r, func(u *user, match func(string) bool) (userResources, bool) {
 		v := u.resourcesFrom(match)
 		return v, len(v.Provider) > 0
@@ -120,7 +120,7 @@ type userPage[E any] struct {
 // listUserPages responds with a page of the elements that element returns for the users. Its cursor
 // identifies the last user of the previous page, who may have been deleted since.
 func listUserPages[E any](s *Server, r *request, element func(u *user, match func(slug string) bool) (E, bool)) (any, error) {
-	userID := r.queryOne("user_id", uuidSchema)
+	userID := r.queryOne("user_id")
 	provider, byProvider := r.queryLast("provider")
 	limit := r.queryRange("user_limit", 50, 1, 0)
 	if err := r.err(); err != nil {

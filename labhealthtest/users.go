@@ -58,23 +58,6 @@ func manualBirthDate(date *string, now timestamp) *fallbackDate {
 	return &fallbackDate{*date, "manual", now}
 }
 
-var (
-	createUserSchema = object(
-		required("client_user_id", stringSchema),
-		nullable("fallback_time_zone", stringSchema),
-		nullable("fallback_birth_date", dateSchema),
-		nullable("ingestion_start", dateSchema),
-		nullable("ingestion_end", dateSchema),
-	)
-	patchUserSchema = patchObject(
-		optional("client_user_id", stringSchema, nil),
-		nullable("fallback_time_zone", stringSchema),
-		nullable("fallback_birth_date", dateSchema),
-		nullable("ingestion_start", dateSchema),
-		nullable("ingestion_end", dateSchema),
-	)
-)
-
 var userNotFound = reject(http.StatusNotFound, "User not found")
 
 // AddUser adds a user with the application's own user ID and returns the user's ID. If there is
@@ -171,7 +154,7 @@ func (s *Server) createUser(r *request) (any, error) {
 		IngestionStart    *string `json:"ingestion_start"`
 		IngestionEnd      *string `json:"ingestion_end"`
 	}
-	r.decode(createUserSchema, &body)
+	r.decode(&body)
 	if err := r.err(); err != nil {
 		return nil, err
 	}
@@ -194,7 +177,7 @@ func (s *Server) createUser(r *request) (any, error) {
 // response here, and a 400 response in createUser.
 func (s *Server) patchUser(r *request) (any, error) {
 	var body map[string]*string
-	r.decode(patchUserSchema, &body)
+	r.decode(&body)
 	u, err := s.requestedUser(r)
 	if err != nil {
 		return nil, err

@@ -43,8 +43,7 @@ type Client struct {
 //
 // Every request carries key, a management key, in the X-Management-Key header; the key is sent to
 // the service only. With [labhealth.WithCredentials], key must be empty. The service also accepts
-// the deprecated header X-Service-Org-Key: see [labhealth.WithServiceOrgKey]. There are two kinds
-// of keys:
+// the deprecated header X-Service-Org-Key, which is never sent. There are two kinds of keys:
 //
 //   - An Org Management Key has full control of the organisation, including creating and deleting
 //     teams.

@@ -169,7 +169,7 @@ func ExampleTeamsService_Credentials() {
 	}
 	defer admin.CloseIdleConnections()
 	tokens := admin.Teams.Credentials(teamID, labhealth.TeamEnvironmentSandbox) // admin is a *management.Client
-	client, err := labhealth.NewClient("", labhealth.WithSandboxUS(baseURL), labhealth.WithCredentials(tokens))
+	client, err := labhealth.NewClient("", labhealth.WithEnvironment(labhealth.SandboxUS, baseURL), labhealth.WithCredentials(tokens))
 	if err != nil {
 		log.Fatal(err)
 	}

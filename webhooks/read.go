@@ -42,8 +42,7 @@ import (
 // as updated when it is applied.
 //
 // The iterator can be used more than once, and requests the data each time. It returns the first
-// error and stops. [labhealth.WithPrefetch] is a validation error here and for [ReadAll], but not
-// for [ReadSamples] and [ReadOrders]. Source: public API reference only.
+// error and stops. Source: public API reference only.
 func ReadSummaries(ctx context.Context, client *labhealth.Client, userID uuid.UUID, resource labhealth.SummaryResource, params labhealth.ListSummariesParams, opts ...labhealth.CallOption) iter.Seq2[*Event, error] {
 	eventType := EventType(dailyPrefix + string(resource) + ".updated")
 	client = orZero(client)

@@ -45,7 +45,6 @@ func TestReadOrders(t *testing.T) {
 		}{
 			"no options":   {nil, []string{"0s", "0s", "21s", "21s", "42s", "42s"}},
 			"WithResponse": {[]labhealth.CallOption{labhealth.WithResponse(&own)}, []string{"0s", "0s", "21s", "21s", "42s", "42s"}},
-			"WithPrefetch": {[]labhealth.CallOption{labhealth.WithPrefetch()}, []string{"0s", "0s", "1s", "1s", "21s", "21s"}},
 		} {
 			start := time.Now()
 			var got []string

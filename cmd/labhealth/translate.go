@@ -20,7 +20,7 @@ var commandWords = strings.NewReplacer(
 	`try WithPath("GET /v2/user/", "/v2/user"), or check the base URL`, "check the base URL",
 	"check the base URL and WithPath", "check the base URL",
 	"check the base URL, WithPath, the IDs", "check the base URL, the IDs",
-	"raise it with WithBodyLimit or WithCallBodyLimit", "ask for less at once, for example with --limit",
+	"raise it with WithBodyLimit", "ask for less at once, for example with --limit",
 	"raise the limit of WithRateLimit, or the deadline", "try again later",
 	"http is for loopback addresses, and for the host of WithInsecureHTTP", "http is for loopback addresses only",
 	"see TransportError.Cause", "check the network",

@@ -188,7 +188,7 @@ func (c *clientSoak) run(ctx context.Context, srv *labhealthtest.Server, name, j
 func (c *clientSoak) list(t *testing.T) {
 	t.Helper()
 	samples := map[string]bool{}
-	for order, err := range c.client.Orders.All(t.Context(), labhealth.ListOrdersParams{}, labhealth.WithPrefetch()) {
+	for order, err := range c.client.Orders.All(t.Context(), labhealth.ListOrdersParams{}) {
 		if err != nil {
 			t.Error(err)
 			return
@@ -202,7 +202,7 @@ func (c *clientSoak) list(t *testing.T) {
 		t.Errorf("%d sample IDs are listed, want %d", len(samples), soakRecords)
 	}
 	n := 0
-	for _, err := range c.client.Users.All(t.Context(), labhealth.ListUsersParams{}, labhealth.WithPrefetch()) {
+	for _, err := range c.client.Users.All(t.Context(), labhealth.ListUsersParams{}) {
 		if err != nil {
 			t.Error(err)
 			return

@@ -178,7 +178,7 @@ type limitedBody struct {
 
 // The bodies that a call leaves behind are its own, and within the limits.
 func (c *checkedCall) filledAnother() string {
-	success := cmp.Or(c.plan.BodyLimit, 64<<20) // the largest limit of an operation
+	success := cmp.Or(c.w.plan.Client.BodyLimit, 64<<20) // the largest limit of an operation
 	response := c.result.response
 	bodies := []limitedBody{{response.Body, maxErrorBody}}
 	if response.StatusCode >= 200 && response.StatusCode <= 299 {

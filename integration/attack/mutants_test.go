@@ -30,9 +30,12 @@ const (
 	proofFile     = "internal/transport/proof.go"
 	connFile      = "internal/transport/conn.go"
 	callFile      = "call.go"
+	optionsFile   = "call_options.go"
+	encodeFile    = "encode.go"
+	callErrorFile = "call_error.go"
 	errorsFile    = "errors.go"
 	bufferFile    = "internal/transport/buffer.go"
-	prefetchFile  = "prefetch.go"
+	readFile      = "internal/transport/read.go"
 	budgetFile    = "internal/transport/budget.go"
 )
 
@@ -48,8 +51,8 @@ var mutants = []mutant{
 	{"a write is repeated after a 5xx", []edit{{retryFile, "return Unknown, !write || c.request.Repeatable\n\tcase write", "return Unknown, true\n\tcase write"}}},
 	{"a 5xx is a rejection", []edit{{retryFile, "return Unknown, !write || c.request.Repeatable\n\tcase write", "return Rejected, !write || c.request.Repeatable\n\tcase write"}}},
 	{"a write is repeated after a lost connection", []edit{{retryFile, "(!c.request.isWrite() || v.outcome == NotSent || c.request.Repeatable)", "true"}}},
-	{"every call is repeatable", []edit{{callFile, `Repeatable: cfg.idempotencyKey != "", Read`, `Repeatable: true, Read`}}},
-	{"the idempotency key is sent in another header", []edit{{callFile, `h.Set("X-Idempotency-Key"`, `h.Set("Idempotency-Key"`}}},
+	{"every call is repeatable", []edit{{encodeFile, `Repeatable: cfg.idempotencyKey != "", Complete`, `Repeatable: true, Complete`}}},
+	{"the idempotency key is sent in another header", []edit{{encodeFile, `h.Set("X-Idempotency-Key"`, `h.Set("Idempotency-Key"`}}},
 	{"a lost connection means not sent", []edit{{retryFile, "c.proof != nil && c.proof.notSent() && !c.redirected", "c.proof != nil"}}},
 	{"without hooks, nothing was sent", []edit{{proofFile, "return p.lookups > 0 && p.wrote == 0 && !read", "return p.wrote == 0"}}},
 	{"a body that was read was not sent", []edit{{proofFile, "return p.lookups > 0 && p.wrote == 0 && !read", "return p.lookups > 0 && p.wrote == 0"}}},
@@ -79,24 +82,24 @@ var mutants = []mutant{
 	{"the budget is not applied", []edit{{retryFile, "return c.client.budget.withdraw()", "return true"}}},
 	{"the number of attempts is not limited", []edit{{retryFile, "v.retryable && r.Attempts < c.request.Policy.Attempts &&", "v.retryable && r.Attempts < 100 &&"}}},
 	{"a Retry-After has no limit", []edit{{retryFile, "v.retryAfter < 0 || v.retryAfter > p.RetryAfterCap", "v.retryAfter < 0"}}},
-	{"an error without a response means not sent", []edit{{callFile, "Attempts: result.Attempts, outcome: Outcome(result.Outcome), causes", "Attempts: result.Attempts, outcome: OutcomeNotSent, causes"}}},
-	{"an unreadable response means applied", []edit{{callFile, "outcome: Outcome(result.Outcome), received: &received{body: resp.Body},", "outcome: OutcomeApplied, received: &received{body: resp.Body},"}}},
+	{"an error without a response means not sent", []edit{{callErrorFile, "Attempts: result.Attempts, outcome: Outcome(result.Outcome), causes", "Attempts: result.Attempts, outcome: OutcomeNotSent, causes"}}},
+	{"an unreadable response means applied", []edit{{callErrorFile, "outcome: Outcome(result.Outcome), received: &received{body: resp.Body},", "outcome: OutcomeApplied, received: &received{body: resp.Body},"}}},
 	{"a redirect means rejected", []edit{{errorsFile, "func (*RedirectError) requestOutcome() Outcome { return OutcomeUnknown }", "func (*RedirectError) requestOutcome() Outcome { return OutcomeRejected }"}}},
 	{"bytes after a response are logged", []edit{{connFile, "solicited := c.wrote && (c.open > 0 || !c.used)", "solicited := true"},
 		{connFile, "if c.in.Buffered() > 0 {\n\t\tc.discard()", "if false {\n\t\tc.discard()"}}},
-	{"a stalled write over HTTP/2 never ends", []edit{{transportFile, "if resp.ProtoMajor == 2 && c.request.isWrite() {", "if false {"}}},
+	{"a stalled write over HTTP/2 never ends", []edit{{readFile, "if resp.ProtoMajor == 2 && c.request.isWrite() {", "if false {"}}},
 	{"a Retry-After is read as milliseconds", []edit{{retryFile, "return time.Duration(n) * time.Second, true", "return time.Duration(n) * time.Millisecond, true"}}},
-	{"the rate limit is not applied to retries", []edit{{transportFile, "\t\t\treturn call.admit(r)\n", "\t\t\treturn call.authorize(r)\n"}}},
+	{"the rate limit is not applied to retries", []edit{{transportFile, "\treturn c.admit(r)\n", "\treturn c.authorize(r)\n"}}},
 	{"the headers of a call stay for the next one", []edit{{callFile, "\tcfg.header = c.headers(o, cfg.header)\n", "\tcfg.header = c.headers(o, cfg.header)\n\tc.header = cfg.header\n"}}},
-	{"the idempotency key is not repeated", []edit{{transportFile, "\t\t\treturn call.admit(r)\n", "\t\t\tr.Header.Del(\"X-Idempotency-Key\")\n\t\t\treturn call.admit(r)\n"}}},
-	{"the body of WithResponse is reused", []edit{{callFile, "bytes.Clone(r.Body), r.RequestID", "r.Body, r.RequestID"}}},
+	{"the idempotency key is not repeated", []edit{{transportFile, "\treturn c.admit(r)\n", "\tr.Header.Del(\"X-Idempotency-Key\")\n\treturn c.admit(r)\n"}}},
+	{"the body of WithResponse is reused", []edit{{optionsFile, "bytes.Clone(r.Body), r.RequestID", "r.Body, r.RequestID"}}},
 	{"the body of a truncated response is reused", []edit{{bufferFile, "\t\t\treturn b.data[:n:n], nil, err\n", "\t\t\tb.release()\n\t\t\treturn b.data[:n:n], nil, err\n"}}},
-	{"a body is reused before the call returns", []edit{{transportFile, "if err == nil && !r.retained {\n\t\tr.buffer = read", "if !r.retained {\n\t\tread.release()"}}},
-	{"the body limit of a call is ignored", []edit{{transportFile, "readAll(resp, c.request.MaxBody)", "readAll(resp, max(c.request.MaxBody, 64<<20))"}}},
+	{"a body is reused before the call returns", []edit{{readFile, "if err == nil {\n\t\t\tr.buffer = read", "if true {\n\t\t\tread.release()"}}},
+	{"the body limit of a call is ignored", []edit{{readFile, "readAll(resp, q.MaxBody)", "readAll(resp, max(q.MaxBody, 64<<20))"}}},
 	{"the body of an error has another limit", []edit{{retryFile, "io.LimitReader(resp.Body, MaxErrorBody)", "io.LimitReader(resp.Body, MaxErrorBody*64)"}}},
-	{"a body is not closed", []edit{{retryFile, "\tdefer resp.Body.Close()\n\tr := &c.first", "\tr := &c.first"}}},
+	{"a body is not closed", []edit{{retryFile, "if r.open == nil {", "if false {"}}},
 	{"the context of an attempt is not canceled", []edit{{retryFile, "\tif c.proof != nil {\n\t\tc.proof.cancel()\n\t}\n\tr.Outcome", "\tr.Outcome"}}},
-	{"an attempt is observed twice", []edit{{retryFile, "\tc.observe(err == nil, repeat)\n", "\tc.observe(err == nil, repeat)\n\tif repeat {\n\t\tc.observe(err == nil, repeat)\n\t}\n"}}},
+	{"an attempt is observed twice", []edit{{retryFile, "\tc.observe(responded, repeat)\n", "\tc.observe(responded, repeat)\n\tif repeat {\n\t\tc.observe(responded, repeat)\n\t}\n"}}},
 	{"a proof is used by the next attempt too", []edit{{proofFile, "\tp := newProof(ctx, cancel)\n\tp.write",
 		"\tp := c.proof\n\tif p == nil {\n\t\tp = newProof(ctx, cancel)\n\t}\n\tp.ctx.Context, p.cancel, p.judged = ctx, cancel, false\n\tp.write"}}},
 	{"the next attempt has the deadline of the first", []edit{{retryFile, "c.started, c.redirected = time.Time{}, false", "c.redirected = false"}}},
@@ -130,7 +133,6 @@ var mutants = []mutant{
 	{"the timeout of the http.Client is ignored", []edit{{transportFile, "limit > 0 && limit < call.timeout {", "limit > 0 && limit < 0 {"}}},
 	{"bytes after a response through a proxy are logged", []edit{{connFile, "\ttunnel.MaxIdleConnsPerHost = -1\n", ""}}},
 	{"the budget grows without an outage", []edit{{budgetFile, "min(b.tokens+tokensPerCall, maxTokens)", "b.tokens + tokensPerCall"}}},
-	{"a page that was requested ahead is requested again", []edit{{prefetchFile, "\tif r.ahead != nil {\n\t\treturn r.take()\n\t}\n\toptions", "\tr.stop()\n\toptions"}}},
 }
 
 // mutantTime is how long a mutant is attacked.

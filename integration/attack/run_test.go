@@ -179,8 +179,11 @@ func (w *world) newClient(transport *http.Transport) (doer, error) {
 	if p.RateLimit {
 		options = append(options, labhealth.WithRateLimit(50, 3))
 	}
+	if p.BodyLimit > 0 {
+		options = append(options, labhealth.WithBodyLimit(p.BodyLimit))
+	}
 	if p.Observer {
-		options = append(options, labhealth.WithObserver(w.observe))
+		options = append(options, labhealth.WithCallObserver(labhealth.CallObserver{Attempt: w.observe}))
 	}
 	key := keyCanary
 	if p.Credentials {
@@ -226,12 +229,6 @@ func (w *world) call(client doer, i int, p *callPlan) (result outcome) {
 	}
 	if p.Attempts > 0 {
 		options = append(options, labhealth.WithCallRetry(labhealth.RetryPolicy{MaxAttempts: p.Attempts}))
-	}
-	if p.BodyLimit > 0 {
-		options = append(options, labhealth.WithCallBodyLimit(p.BodyLimit))
-	}
-	if p.Prefetch {
-		options = append(options, labhealth.WithPrefetch())
 	}
 	result.start = time.Now()
 	result.value, result.err = callNamed(p.Method).invoke(ctx, client, options...)

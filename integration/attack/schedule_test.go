@@ -29,6 +29,7 @@ type clientPlan struct {
 	RateLimit   bool          `json:",omitzero"`
 	Credentials bool          `json:",omitzero"` // keys from a function, each valid until the next 401
 	Observer    bool          `json:",omitzero"`
+	BodyLimit   int64         `json:",omitzero"`
 
 	// Of the http.Client and the http.Transport.
 	HTTPTimeout    time.Duration `json:",omitzero"`
@@ -49,9 +50,7 @@ type callPlan struct {
 	Filler      int           `json:",omitzero"` // bytes of an extra header
 	Idempotency bool          `json:",omitzero"`
 	Attempts    int           `json:",omitzero"` // of WithCallRetry
-	BodyLimit   int64         `json:",omitzero"`
 	Pages       int           `json:",omitzero"` // of an iterator with cursors; 0 is 1
-	Prefetch    bool          `json:",omitzero"` // of an iterator
 }
 
 // connPlan is what one connection does, from dialing to its end.
@@ -197,6 +196,9 @@ func randomClient(r *rand.Rand) (p clientPlan) {
 	}
 	p.NoKeepAlives = oneIn(r, 16)
 	p.NoCompression = oneIn(r, 16)
+	if oneIn(r, 8) {
+		p.BodyLimit = 1 + int64(pickLow(r, 10_000))
+	}
 	if oneIn(r, 16) {
 		p.MaxHeaderBytes = 1 + int64(pickLow(r, 10_000))
 	}
@@ -224,13 +226,9 @@ func randomCall(r *rand.Rand, management bool) (p callPlan) {
 	if oneIn(r, 8) {
 		p.Attempts = 1 + r.IntN(4)
 	}
-	if oneIn(r, 16) {
-		p.BodyLimit = 1 + int64(pickLow(r, 10_000))
-	}
 	if callNamed(p.Method).hasCursor() {
 		p.Pages = 1 + r.IntN(4)
 	}
-	p.Prefetch = callNamed(p.Method).isIterator() && oneIn(r, 2)
 	return p
 }
 

@@ -8,7 +8,6 @@ import (
 	"runtime/metrics"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/google/uuid"
 
@@ -139,37 +138,6 @@ func BenchmarkUsers(b *testing.B) {
 				})
 			}
 		})
-	}
-}
-
-// BenchmarkLink lists 100,000 users, in pages of 500, over a link of 20 ms, without and with the
-// next page being requested ahead. The loop does nothing, or works for 20 ms per page.
-func BenchmarkLink(b *testing.B) {
-	const total, link = 100_000, 20 * time.Millisecond
-	baseURL := startService(b, total, link)
-	client, _ := clients(b, baseURL)
-	for _, work := range []time.Duration{0, link} {
-		for _, r := range []struct {
-			name string
-			opts []labhealth.CallOption
-		}{{"ours", nil}, {"ours-ahead", []labhealth.CallOption{labhealth.WithPrefetch()}}} {
-			b.Run(fmt.Sprintf("%v/%s", work, r.name), func(b *testing.B) {
-				for b.Loop() {
-					n := 0
-					for _, err := range client.Users.All(b.Context(), labhealth.ListUsersParams{Limit: maxUsers}, r.opts...) {
-						if err != nil {
-							b.Fatal(err)
-						}
-						if n++; n%maxUsers == 0 {
-							time.Sleep(work)
-						}
-					}
-					if n != total {
-						b.Fatal(n)
-					}
-				}
-			})
-		}
 	}
 }
 

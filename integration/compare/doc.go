@@ -8,6 +8,5 @@
 // told. sonic does not validate what it skips, and its strings point into the body. None of the
 // alternatives keeps a copy of the body, or fields that the struct does not have.
 //
-// go run ./scripts/speed, in the root of the repository, runs all benchmarks and writes
-// docs/speed.md.
+// .ci/speed runs all benchmarks and writes docs/speed.md.
 package compare

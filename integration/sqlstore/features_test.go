@@ -13,8 +13,6 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/google/uuid"
-
 	labhealth "github.com/labhealth/labhealth-go"
 	"github.com/labhealth/labhealth-go/webhooks"
 	"github.com/labhealth/labhealth-go/webhooks/sqlstore"
@@ -191,9 +189,4 @@ func useAll(t *testing.T, store *sqlstore.Store) {
 	no(err)
 	no(store.Maintain(ctx))
 	no(store.DeleteUser(ctx, user(0)))
-	other := sqliteFile(t).store(t)
-	_, err = sqlstore.Move(ctx, store, other, nil)
-	no(err)
-	_, err = sqlstore.Move(ctx, other, store, func(uuid.UUID) bool { return true })
-	no(err)
 }

@@ -3,7 +3,6 @@ package sqlstore_test
 import (
 	"context"
 	"fmt"
-	"iter"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -109,13 +108,7 @@ func summaryLine(key webhooks.SummaryKey, data webhooks.Payload) string {
 	return fmt.Sprintf("%v %q %v %T %s", key.UserID, key.Resource, key.ID, data, text)
 }
 
-// reader is a Store, or the Shards of several.
-type reader interface {
-	Samples(ctx context.Context) iter.Seq2[sqlstore.StoredSample, error]
-	Summaries(ctx context.Context) iter.Seq2[sqlstore.StoredSummary, error]
-}
-
-func contentsOf(t testing.TB, s reader) (all contents) {
+func contentsOf(t testing.TB, s *sqlstore.Store) (all contents) {
 	t.Helper()
 	for of, err := range s.Samples(context.Background()) {
 		if err != nil {
@@ -142,6 +135,24 @@ func contentsOfLatest(l *webhooks.Latest) (all contents) {
 	}
 	slices.Sort(all)
 	return all
+}
+
+func latestOf(all []webhooks.Delivery) contents {
+	var latest webhooks.Latest
+	for _, d := range all {
+		latest.Apply(d)
+	}
+	return contentsOfLatest(&latest)
+}
+
+// apply applies deliveries in batches.
+func apply(t testing.TB, store *sqlstore.Store, all []webhooks.Delivery) {
+	t.Helper()
+	for batch := range slices.Chunk(all, 20) {
+		if _, err := store.ApplyAll(t.Context(), batch); err != nil {
+			t.Fatal(err)
+		}
+	}
 }
 
 // The store has the content, the changes and the errors of Latest after each delivery, for batches

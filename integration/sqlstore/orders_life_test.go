@@ -1,9 +1,7 @@
 package sqlstore_test
 
 import (
-	"database/sql"
 	"fmt"
-	"math/rand/v2"
 	"os"
 	"slices"
 	"strings"
@@ -343,80 +341,6 @@ func TestDeleteOrders(t *testing.T) {
 			if n := count(t, db, table); n != 0 {
 				t.Errorf("%s has %d rows", table, n)
 			}
-		}
-	})
-}
-
-// orderRows returns the content of the tables of orders, without what is the store's own.
-func orderRows(t *testing.T, db *sql.DB) (all []string) {
-	return slices.Concat(
-		column(t, db, `SELECT CAST(order_id AS text) || ' ' || CAST(user_id AS text) || ' ' || updated || ' ' || version || ' ' || created || ' ' || status || ' ' || since || ' ' || results ||
-			' ' || coalesce(CAST(transaction_id AS text), '-') || ' ' || coalesce(CAST(parent_id AS text), '-') || ' ' || coalesce(missing, 0) || ' ' ||
-			coalesce(check_at, 0) || ' ' || coalesce(results_at, 0) || ' ' || text FROM labhealth_orders ORDER BY order_id`),
-		column(t, db, `SELECT CAST(order_id AS text) || ' ' || id || ' ' || at || ' ' || status || ' ' || detail FROM labhealth_order_events ORDER BY order_id, at, id`),
-		column(t, db, `SELECT CAST(order_id AS text) || ' ' || CAST(user_id AS text) || ' ' || version || ' ' || revision || ' ' || status || ' ' || text
-			FROM labhealth_order_results ORDER BY order_id`),
-		column(t, db, `SELECT CAST(id AS text) || ' ' || kind || ' ' || body FROM labhealth_reactions ORDER BY id`))
-}
-
-// Move takes everything about orders along, also if versions are in both databases before.
-func TestMoveOrders(t *testing.T) {
-	onPairs(t, false, func(t *testing.T, from, to database) {
-		source, target := from.store(t), to.store(t)
-		r := rand.New(rand.NewPCG(3, 3))
-		versions := randomVersions(r, 130) // more than a page
-		var halves [2][]webhooks.Delivery
-		for i := range versions {
-			halves[i%4/3] = append(halves[i%4/3], versions[i].delivery(t))
-		}
-		apply(t, source, halves[0])
-		apply(t, target, halves[1])
-		for n := range 110 {
-			order := &labhealth.Order{ID: orderID(3 * n), UserID: user(0)}
-			if _, err := source.ApplyResults(t.Context(), order, resultsOf(t, `{"results":[],"metadata":{"status":"partial"}}`), noon); err != nil {
-				t.Fatal(err)
-			}
-		}
-		db, targetDB := from.open(t), to.open(t)
-		for _, u := range []uuid.UUID{user(0), uuid.Nil} {
-			if _, err := db.Exec(placeholders(from.dialect, `INSERT INTO labhealth_reactions (id, kind, user_id, at, queued, body)
-				VALUES (?, 'samples', ?, 1, 1, '{}')`), uuid.NewString(), u.String()); err != nil {
-				t.Fatal(err)
-			}
-		}
-		copied, err := sqlstore.Copy(t.Context(), source, target, nil)
-		if err != nil || copied.Orders == 0 {
-			t.Errorf("%+v, %v", copied, err)
-		}
-		again, err := sqlstore.Copy(t.Context(), source, target, nil)
-		if err != nil || again.Orders != 0 || again.Unchanged == 0 {
-			t.Errorf("%+v, %v", again, err)
-		}
-		if n := count(t, targetDB, "labhealth_reactions"); n != 0 {
-			t.Errorf("Copy took %d reactions", n)
-		}
-		if _, err := sqlstore.Move(t.Context(), source, target, nil); err != nil {
-			t.Fatal(err)
-		}
-		for _, table := range append([]string{"labhealth_users"}, orderTables...) {
-			if n := count(t, db, table); n != 0 {
-				t.Errorf("%s of the source has %d rows", table, n)
-			}
-		}
-		if n := count(t, targetDB, "labhealth_reactions"); n != 2 {
-			t.Errorf("%d reactions were moved, want 2", n)
-		}
-		checkOrders(t, target, referenceOrders(versions, func(order int) bool { return order%3 == 0 }))
-		if n := count(t, targetDB, "labhealth_order_results"); n != 110 {
-			t.Errorf("%d results", n)
-		}
-		// Back again, and there is nothing that the way changed.
-		before := orderRows(t, targetDB)
-		if _, err := sqlstore.Move(t.Context(), target, source, nil); err != nil {
-			t.Fatal(err)
-		}
-		if diff := cmp.Diff(before, orderRows(t, db)); diff != "" {
-			t.Errorf("after moving back: %s", diff)
 		}
 	})
 }

@@ -492,42 +492,6 @@ func TestReactorHoldsNothingUp(t *testing.T) {
 	})
 }
 
-// Reactions move with their user, with their IDs and what has failed. Copy takes none.
-func TestReactionsMove(t *testing.T) {
-	onBoth(t, func(t *testing.T, d database) {
-		from, to := reactive(t, d, allKinds...), reactive(t, sqliteFile(t), allKinds...)
-		apply(t, from, parse(t, raw(orderEvent(1, 1, 1, 2), heartrates("", 1, "60"), heartrates("", 2, "60"))))
-		c := &calls{}
-		r := &sqlstore.Reactor{Store: from, Parallel: 10, Attempts: 1, React: func(ctx context.Context, r sqlstore.Reaction) error {
-			c.react(ctx, r)
-			return errors.New("no")
-		}}
-		if results, err := r.Step(t.Context()); err != nil || results[sqlstore.ReactionFailed] != 3 {
-			t.Fatal(results, err)
-		}
-		if _, err := sqlstore.Copy(t.Context(), from, to, is(1)); err != nil {
-			t.Fatal(err)
-		}
-		if b, err := to.Backlog(t.Context()); err != nil || b.Reactions+b.FailedReactions != 0 {
-			t.Error(b, err)
-		}
-		if _, err := sqlstore.Move(t.Context(), from, to, is(1)); err != nil {
-			t.Fatal(err)
-		}
-		if b, err := to.Backlog(t.Context()); err != nil || b.Reactions != 1 || b.FailedReactions != 2 {
-			t.Error(b, err)
-		}
-		if b, err := from.Backlog(t.Context()); err != nil || b.Reactions != 0 || b.FailedReactions != 1 {
-			t.Error(b, err)
-		}
-		for f, err := range to.FailedReactions(t.Context()) {
-			if err != nil || c.byID[f.Reaction.ID] != 1 || f.Attempts != 1 || f.Reason != "the application failed" {
-				t.Error(f, err)
-			}
-		}
-	})
-}
-
 // Reactions that were given up or wait for later cost those that can be called nothing.
 func TestReactionPlans(t *testing.T) {
 	t.Parallel()

@@ -58,10 +58,10 @@ func TestHangingReaction(t *testing.T) {
 }
 
 // Each change of the stored results is a reaction with its own ID, also one back to what they were.
-// The same results, and older ones, are none. Copy queues none.
+// The same results, and older ones, are none.
 func TestResultsReactions(t *testing.T) {
 	onAll(t, func(t *testing.T, d database) {
-		store, target := reactive(t, d, sqlstore.ReactResults), reactive(t, sqliteFile(t), allKinds...)
+		store := reactive(t, d, sqlstore.ReactResults)
 		order := orderOf(t, fmt.Sprintf(`{"id":%q,"user_id":%q}`, orderID(1), user(1)))
 		apply(t, store, parse(t, raw(orderEvent(1, 1, 1, 4))))
 		for i, document := range []string{`{"results":[],"a":1}`, `{"results":[],"a":1}`, `{"results":[],"a":2}`, `{"results":[],"a":1}`} {
@@ -73,17 +73,6 @@ func TestResultsReactions(t *testing.T) {
 		if changed, err := store.ApplyResults(t.Context(), order, resultsOf(t, `{"results":[],"a":3}`), noon); changed || err != nil {
 			t.Error(changed, err)
 		}
-		for range 2 {
-			if _, err := sqlstore.Copy(t.Context(), store, target, is(1)); err != nil {
-				t.Fatal(err)
-			}
-		}
-		if _, ok, err := target.OrderResults(t.Context(), orderID(1)); !ok || err != nil {
-			t.Error(ok, err)
-		}
-		if b, err := target.Backlog(t.Context()); err != nil || b.Reactions+b.FailedReactions != 0 {
-			t.Error(b, err)
-		}
 		c := &calls{}
 		reactAll(t, &sqlstore.Reactor{Store: store, React: c.react})
 		if len(c.byID) != 3 {
@@ -92,15 +81,6 @@ func TestResultsReactions(t *testing.T) {
 		want := "results " + user(1).String()
 		if diff := cmp.Diff([]string{want, want, want}, c.lines()); diff != "" || c.all[0].OrderID != orderID(1) {
 			t.Error(diff, c.all)
-		}
-		// The change after a copy continues the revisions: it is not mistaken for one that was
-		// called.
-		if changed, err := target.ApplyResults(t.Context(), order, resultsOf(t, `{"results":[],"a":2}`), noon.Add(time.Hour)); !changed || err != nil {
-			t.Fatal(changed, err)
-		}
-		reactAll(t, &sqlstore.Reactor{Store: target, React: c.react})
-		if len(c.byID) != 4 {
-			t.Errorf("%d IDs, want 4", len(c.byID))
 		}
 	})
 }

@@ -19,10 +19,10 @@ type mutant struct {
 
 var mutants = []mutant{
 	{"the journal is not synced", 88, "bulk/journal_file.go", "return j.keepErr(j.f.Sync())", "return nil"},
-	{"the intent is forgotten", 4, "bulk/send.go", "r.addEntry(Entry{Step: StepIntent,", "_ = (Entry{Step: StepIntent,"},
+	{"the intent is forgotten", 4, "bulk/send.go", "b.writer.add(e)", "_ = e"},
 	{"an intent without a mark was never sent", 173, "bulk/index.go", "if x.lease.marks && x.lease.isOf(x.boot) {", "if true {"},
 	{"nothing is waited for", 2, "bulk/resolve.go", "left := r.opts.Settle - start.Sub(since)", "left := 0 * (r.opts.Settle - start.Sub(since))"},
-	{"all attempts ended long ago", 2, "bulk/lease.go", "min(ago, r.opts.Settle-minSettle)", "max(ago, r.opts.Settle-minSettle)"},
+	{"all attempts ended long ago", 2, "bulk/lease.go", "min(ago, w.opts.Settle-minSettle)", "max(ago, w.opts.Settle-minSettle)"},
 	{"a lost connection means not sent", 17, "internal/transport/retry.go", "if c.proof != nil && c.proof.notSent() && !c.redirected {", "if c.proof != nil {"},
 	{"a lost connection means rejected", 17, "internal/transport/retry.go", "v := verdict{outcome: Unknown}\n\tif c.proof", "v := verdict{outcome: Rejected}\n\tif c.proof"},
 	{"a repeated delivery is acknowledged without a sync", 51, "webhooks/sqlstore/sqlite.go", "if err := ensureCommit(ctx, tx); err != nil {", "if err := error(nil); err != nil {"},
@@ -33,7 +33,7 @@ var mutants = []mutant{
 	{"the older version of a sample wins", 25, "internal/newest/newest.go", "case received < stored:", "case received > stored:"},
 	{"the older version of an order wins", 1, "webhooks/sqlstore/orders_write.go", "	case c < 0:\n		return newest.Older, false", "	case c > 0:\n		return newest.Older, false"},
 	{"a found journal is not synced", 2423, "bulk/journal_file.go", "if err := j.f.Sync(); err != nil { // a killed", "if err := error(nil); err != nil { // a killed"},
-	{"a goroutine panics", 2, "bulk/resolve.go", "r.setPhase(PhaseListing)", `panic("planted")`},
+	{"a goroutine panics", 2, "bulk/resolve.go", "r.reporter.setPhase(PhaseListing)", `panic("planted")`},
 	{"the directory of the journal is not synced", 88, "bulk/journal_file.go", "err = m.SyncDir(path)", "err = nil"},
 }
 

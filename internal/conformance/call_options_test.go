@@ -70,8 +70,6 @@ func TestInvalidCallOptions(t *testing.T) {
 		{"header value with a line end", labhealth.WithHeader("A", "hunter2\r\nB: c"), header},
 		{"header value with a zero", labhealth.WithHeader("A", "hunter2\x00"), header},
 		{"nil response", labhealth.WithResponse(nil), " WithResponse needs a *Response"},
-		{"no body", labhealth.WithCallBodyLimit(0), " WithCallBodyLimit must be positive"},
-		{"negative body", labhealth.WithCallBodyLimit(-1), " WithCallBodyLimit must be positive"},
 		{"negative attempts", labhealth.WithCallRetry(labhealth.RetryPolicy{MaxAttempts: -1}), " WithCallRetry RetryPolicy.MaxAttempts must not be negative"},
 		{"negative wait", labhealth.WithCallRetry(labhealth.RetryPolicy{MaxWait: -1}), " WithCallRetry RetryPolicy.MaxWait must not be negative"},
 	} {

@@ -201,7 +201,7 @@ var canaryOutputs = map[string]func(check *canarytest.Checker, where string) lab
 		return labhealth.WithDebug(check.Writer(where), strings.Repeat("x", 52))
 	},
 	"observer": func(check *canarytest.Checker, where string) labhealth.Option {
-		return labhealth.WithObserver(func(_ context.Context, attempt labhealth.Attempt) {
+		return observing(func(_ context.Context, attempt labhealth.Attempt) {
 			attempt = withoutTimes(attempt)
 			check.Value(where, attempt)
 			check.JSON(where, attempt)
@@ -617,7 +617,7 @@ func TestCanaryInPanics(t *testing.T) {
 	}
 	if kind := os.Getenv(variable); kind != "" {
 		client, err := labhealth.NewClient(canaryKey, labhealth.WithBaseURL("http://localhost"),
-			labhealth.WithObserver(func(context.Context, labhealth.Attempt) {
+			observing(func(context.Context, labhealth.Attempt) {
 				if kind == "in a hook" {
 					panic("hook")
 				}

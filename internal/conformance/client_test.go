@@ -52,17 +52,17 @@ func TestNewClientErrors(t *testing.T) {
 		{"quoted key", "'" + testKey + "'", options{base}, "labhealth: the API key is in quotes: remove them"},
 		{"space in the key", "sk test", options{base}, otherKey},
 		{"key that is not ASCII", "sk_tést", options{base}, otherKey},
-		{"no address", testKey, nil, `labhealth: no base URL: pass WithProductionUS("https://…"), WithProductionEU, WithSandboxUS, WithSandboxEU or WithBaseURL`},
+		{"no address", testKey, nil, `labhealth: no base URL: pass WithEnvironment(labhealth.SandboxUS, "https://…") or WithBaseURL`},
 		{"two addresses", testKey, options{base, base}, "labhealth: more than one base URL: WithBaseURL and WithBaseURL: pass one of these options, once"},
 		{"address and environment", testKey, options{base, labhealth.WithEnvironment(labhealth.SandboxUS, testURL)},
 			"labhealth: more than one base URL: WithBaseURL and WithEnvironment: pass one of these options, once"},
-		{"two regions", testKey, options{labhealth.WithSandboxUS(testURL), labhealth.WithProductionEU(testURL)},
-			"labhealth: more than one base URL: WithSandboxUS and WithProductionEU: pass one of these options, once"},
+		{"two regions", testKey, options{labhealth.WithEnvironment(labhealth.SandboxUS, testURL), labhealth.WithEnvironment(labhealth.ProductionEU, testURL)},
+			"labhealth: more than one base URL: WithEnvironment and WithEnvironment: pass one of these options, once"},
 		{"no environment", testKey, options{labhealth.WithEnvironment("", testURL)}, badEnvironment},
 		{"key as the environment", testKey, options{labhealth.WithEnvironment("hunter2", testURL)}, badEnvironment},
 		{"environment without address", testKey, options{labhealth.WithEnvironment(labhealth.ProductionUS, "")},
 			"labhealth: production_us: " + emptyURL},
-		{"address without scheme of a region", testKey, options{labhealth.WithSandboxEU("eu.example.com")},
+		{"address without scheme of a region", testKey, options{labhealth.WithEnvironment(labhealth.SandboxEU, "eu.example.com")},
 			"labhealth: sandbox_eu: " + noScheme},
 
 		{"empty address", testKey, options{labhealth.WithBaseURL("")}, "labhealth: " + emptyURL},
@@ -97,7 +97,7 @@ func TestNewClientErrors(t *testing.T) {
 		{"http to localhost's subdomain", testKey, options{labhealth.WithBaseURL("http://localhost.example.com")}, httpsOnly},
 		{"http to a private address", testKey, options{labhealth.WithBaseURL("http://10.0.0.1")}, httpsOnly},
 		{"http to another host", testKey, options{labhealth.WithBaseURL("http://api.example.com"), labhealth.WithInsecureHTTP("example.com")}, httpsOnly},
-		{"http to another host of a region", testKey, options{labhealth.WithSandboxEU("http://api.example.com"), labhealth.WithInsecureHTTP("sandbox")},
+		{"http to another host of a region", testKey, options{labhealth.WithEnvironment(labhealth.SandboxEU, "http://api.example.com"), labhealth.WithInsecureHTTP("sandbox")},
 			strings.Replace(httpsOnly, ": ", ": sandbox_eu: ", 1)},
 		{"http with a port", testKey, options{labhealth.WithBaseURL("http://sandbox:80"), labhealth.WithInsecureHTTP("sandbox:80")}, badInsecure},
 		{"http with a scheme", testKey, options{labhealth.WithBaseURL("http://sandbox"), labhealth.WithInsecureHTTP("http://sandbox")}, badInsecure},
@@ -110,7 +110,7 @@ func TestNewClientErrors(t *testing.T) {
 		{"other scheme", testKey, options{labhealth.WithBaseURL("ftp://api.example.com")}, httpsOnly},
 
 		{"nil http.Client", testKey, options{base, labhealth.WithHTTPClient(nil)}, "labhealth: WithHTTPClient needs an http.Client"},
-		{"nil observer", testKey, options{base, labhealth.WithObserver(nil)}, "labhealth: WithObserver needs a function"},
+		{"nil observer", testKey, options{base, labhealth.WithCallObserver(labhealth.CallObserver{})}, "labhealth: WithCallObserver needs Start, Attempt or End"},
 		{"nil logger", testKey, options{base, labhealth.WithLogger(nil)}, "labhealth: WithLogger needs a logger"},
 		{"no body", testKey, options{base, labhealth.WithBodyLimit(0)}, "labhealth: WithBodyLimit must be positive"},
 		{"negative body", testKey, options{base, labhealth.WithBodyLimit(-1)}, "labhealth: WithBodyLimit must be positive"},
@@ -188,10 +188,10 @@ func TestAddresses(t *testing.T) {
 		{labhealth.WithBaseURL("http://127.8.9.1"), "http://127.8.9.1/v3/order/import"},
 		{labhealth.WithBaseURL("http://[::1]:8080"), "http://[::1]:8080/v3/order/import"},
 		{labhealth.WithBaseURL("http://localhost:8080"), "http://localhost:8080/v3/order/import"},
-		{labhealth.WithProductionUS("https://us.example.com"), "https://us.example.com/v3/order/import"},
-		{labhealth.WithProductionEU("https://eu.example.com"), "https://eu.example.com/v3/order/import"},
-		{labhealth.WithSandboxUS("https://us.sandbox.example.com"), "https://us.sandbox.example.com/v3/order/import"},
-		{labhealth.WithSandboxEU("https://eu.sandbox.example.com"), "https://eu.sandbox.example.com/v3/order/import"},
+		{labhealth.WithEnvironment(labhealth.ProductionUS, "https://us.example.com"), "https://us.example.com/v3/order/import"},
+		{labhealth.WithEnvironment(labhealth.ProductionEU, "https://eu.example.com"), "https://eu.example.com/v3/order/import"},
+		{labhealth.WithEnvironment(labhealth.SandboxUS, "https://us.sandbox.example.com"), "https://us.sandbox.example.com/v3/order/import"},
+		{labhealth.WithEnvironment(labhealth.SandboxEU, "https://eu.sandbox.example.com"), "https://eu.sandbox.example.com/v3/order/import"},
 		{labhealth.WithEnvironment("Sandbox EU", "https://eu.sandbox.example.com"), "https://eu.sandbox.example.com/v3/order/import"},
 	} {
 		s := &script{replies: []reply{{status: 200, body: `{}`}}}
@@ -332,7 +332,7 @@ func TestObserversAndLogger(t *testing.T) {
 		{status: 200, body: `{"orders":[]}`, header: []string{"Traceresponse", "00-0af7651916cd43dd8448eb211c80319c-00f067aa0ba902b7-01"}},
 		{status: 503, body: "Ada Example"},
 		{err: errors.New("Ada Example")},
-	}, labhealth.WithObserver(observer), labhealth.WithLogger(logger), labhealth.WithObserver(func(context.Context, labhealth.Attempt) { second++ }))
+	}, observing(observer), labhealth.WithLogger(logger), observing(func(context.Context, labhealth.Attempt) { second++ }))
 	ctx := context.WithValue(t.Context(), key{}, "kept")
 	for range 3 {
 		_, _ = client.Orders.List(ctx, labhealth.ListOrdersParams{PatientName: "Ada Example"})
@@ -430,7 +430,7 @@ func TestConcurrentCalls(t *testing.T) {
 	}))
 	defer srv.Close()
 	client := must[*labhealth.Client](t)(labhealth.NewClient(testKey, labhealth.WithBaseURL(srv.URL),
-		labhealth.WithObserver(func(context.Context, labhealth.Attempt) {})))
+		observing(func(context.Context, labhealth.Attempt) {})))
 	defer client.CloseIdleConnections()
 	shared := labhealth.WithHeader("X-Shared", "1")
 	refused := labhealth.WithHeader("Host", "x")
@@ -542,7 +542,7 @@ func TestInsecureHTTP(t *testing.T) {
 	})
 	for _, host := range []string{"sandbox", "SANDBOX"} {
 		var log bytes.Buffer
-		client, err := labhealth.NewClient(testKey, labhealth.WithInsecureHTTP(host), labhealth.WithSandboxUS("http://sandbox:8080"),
+		client, err := labhealth.NewClient(testKey, labhealth.WithInsecureHTTP(host), labhealth.WithEnvironment(labhealth.SandboxUS, "http://sandbox:8080"),
 			labhealth.WithHTTPClient(&http.Client{Transport: transport}), labhealth.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
 		if err != nil {
 			t.Fatal(err)

@@ -187,7 +187,7 @@ func TestCancelPromptly(t *testing.T) {
 		})), &httptrace.ClientTrace{}
 	}
 	retrying := func(url string, there func()) (*labhealth.Client, *httptrace.ClientTrace) {
-		return faultClient(t, url, nil, labhealth.WithObserver(func(context.Context, labhealth.Attempt) { there() })), &httptrace.ClientTrace{}
+		return faultClient(t, url, nil, observing(func(context.Context, labhealth.Attempt) { there() })), &httptrace.ClientTrace{}
 	}
 	for _, phase := range []struct {
 		name    string

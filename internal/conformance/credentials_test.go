@@ -89,7 +89,7 @@ func (s *credentialService) replace(old, replacement string) {
 func sourceClient(t testing.TB, transport http.RoundTripper, source credentialSource, opts ...labhealth.Option) *labhealth.Client {
 	t.Helper()
 	opts = append([]labhealth.Option{
-		labhealth.WithSandboxUS(testURL), labhealth.WithCredentials(source),
+		labhealth.WithEnvironment(labhealth.SandboxUS, testURL), labhealth.WithCredentials(source),
 		labhealth.WithHTTPClient(&http.Client{Transport: transport}),
 	}, opts...)
 	return must[*labhealth.Client](t)(labhealth.NewClient("", opts...))
@@ -105,9 +105,9 @@ func write(ctx context.Context, c *labhealth.Client) error {
 
 func TestWithCredentialsErrors(t *testing.T) {
 	source := func(context.Context) (labhealth.Credentials, error) { return labhealth.Credentials{}, nil }
-	_, err := labhealth.NewClient("sk_hunter2", labhealth.WithSandboxUS(testURL), labhealth.WithCredentials(source))
+	_, err := labhealth.NewClient("sk_hunter2", labhealth.WithEnvironment(labhealth.SandboxUS, testURL), labhealth.WithCredentials(source))
 	equal(t, "labhealth: the API key must be empty with WithCredentials", errorText(err))
-	_, err = labhealth.NewClient("", labhealth.WithSandboxUS(testURL), labhealth.WithCredentials(nil))
+	_, err = labhealth.NewClient("", labhealth.WithEnvironment(labhealth.SandboxUS, testURL), labhealth.WithCredentials(nil))
 	equal(t, "labhealth: WithCredentials needs a function", errorText(err))
 }
 
@@ -637,7 +637,7 @@ func TestAccessTokenCredentials(t *testing.T) {
 		over := labhealth.WithHTTPClient(&http.Client{Transport: transport})
 		admin := must[*management.Client](t)(management.NewClient(srv.OrgID, srv.OrgKey, labhealth.WithBaseURL(srv.URL), over))
 		newClient := func(team uuid.UUID, env labhealth.TeamEnvironment) *labhealth.Client {
-			return must[*labhealth.Client](t)(labhealth.NewClient("", labhealth.WithSandboxUS(srv.URL), over,
+			return must[*labhealth.Client](t)(labhealth.NewClient("", labhealth.WithEnvironment(labhealth.SandboxUS, srv.URL), over,
 				labhealth.WithCredentials(admin.Teams.Credentials(team, env))))
 		}
 		client := newClient(srv.TeamID, labhealth.TeamEnvironmentSandbox)

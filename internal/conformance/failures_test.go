@@ -46,7 +46,7 @@ func (row failureRow) checkCalls(t *testing.T, calls []faultCall) {
 	var attempts []labhealth.Attempt
 	var logged bytes.Buffer
 	client := faultClient(t, row.url, row.transport,
-		labhealth.WithObserver(func(_ context.Context, a labhealth.Attempt) { attempts = append(attempts, a) }),
+		observing(func(_ context.Context, a labhealth.Attempt) { attempts = append(attempts, a) }),
 		labhealth.WithLogger(slog.New(slog.NewTextHandler(&logged, nil))))
 	for _, call := range calls {
 		attempts = nil
@@ -174,7 +174,7 @@ func TestFailuresOfResponses(t *testing.T) {
 		{"no HTTP", raw("Ada Example\r\n\r\n"), labhealth.FailureOther, "the connection failed, or the response is not valid HTTP: check the host and the port of the base URL"},
 		{"truncated", raw("HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{"), labhealth.FailureTruncated, "the response ended too early"},
 		{"truncated JSON", respond(200, `{"id":`), labhealth.FailureTruncated, "the response could not be read: it is not valid JSON at byte 6: unexpected end of JSON"},
-		{"too large", respond(200, strings.Repeat(" ", 9<<20)), labhealth.FailureTooLarge, "the response is larger than the limit: raise it with WithBodyLimit or WithCallBodyLimit"},
+		{"too large", respond(200, strings.Repeat(" ", 9<<20)), labhealth.FailureTooLarge, "the response is larger than the limit: raise it with WithBodyLimit"},
 		{"no gzip", respond(200, "Ada Example", "Content-Encoding", "gzip"), labhealth.FailureUnreadable, "the response is not valid gzip"},
 		{"HTML", respond(200, "<html>Ada Example", "Content-Type", "text/html"), labhealth.FailureUnreadable, "the response could not be read: it is HTML, not JSON: a proxy sent it, or the base URL is wrong"},
 		{"empty", respond(200, " "), labhealth.FailureUnreadable, "the response could not be read: it is empty"},
@@ -314,7 +314,7 @@ func TestFailuresOfTime(t *testing.T) {
 					client := must[*labhealth.Client](t)(labhealth.NewClient(testKey, labhealth.WithBaseURL(target),
 						labhealth.WithHTTPClient(&http.Client{Transport: transport, Timeout: row.clientLimit}),
 						labhealth.WithRetry(labhealth.RetryPolicy{MaxAttempts: 1, ReadTimeout: 7 * time.Second, WriteTimeout: 9 * time.Second}),
-						labhealth.WithObserver(func(_ context.Context, a labhealth.Attempt) { attempts = append(attempts, a.Err) })))
+						observing(func(_ context.Context, a labhealth.Attempt) { attempts = append(attempts, a.Err) })))
 					defer client.CloseIdleConnections()
 					ctx := t.Context()
 					if row.deadline > 0 {

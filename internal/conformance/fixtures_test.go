@@ -29,6 +29,7 @@ import (
 
 	"github.com/labhealth/labhealth-go"
 	"github.com/labhealth/labhealth-go/internal/httptracetest"
+	"github.com/labhealth/labhealth-go/internal/testform"
 	"github.com/labhealth/labhealth-go/internal/transport"
 )
 
@@ -335,6 +336,7 @@ func gzipOf(b []byte) []byte {
 }
 
 func TestMain(m *testing.M) {
+	testform.Choose()
 	transport.Poison = true
 	goleak.VerifyTestMain(m)
 }
@@ -406,6 +408,11 @@ func (s *script) only(t testing.TB) sent {
 		t.Fatalf("%d requests were sent, want 1", len(s.sent))
 	}
 	return s.sent[0]
+}
+
+// observing calls f after each attempt.
+func observing(f func(context.Context, labhealth.Attempt)) labhealth.Option {
+	return labhealth.WithCallObserver(labhealth.CallObserver{Attempt: f})
 }
 
 // scripted returns a client with a script. A call makes one attempt unless opts change that.

@@ -212,11 +212,12 @@ func TestMarkersOfOrderSetAreNotRetried(t *testing.T) {
 // The deprecated list is one response, which may be larger than others.
 func TestListLabTestsDeprecatedLimit(t *testing.T) {
 	large := `[{"description":"` + strings.Repeat("x", 9<<20) + `"},` + labTestJSON + `]`
-	client, _ := scripted(t, []reply{{status: 200, body: large}, {status: 200, body: large}, {status: 200, body: large}})
+	client, _ := scripted(t, []reply{{status: 200, body: large}, {status: 200, body: large}})
 	got := must[[]labhealth.LabTest](t)(client.LabTests.ListDeprecated(t.Context(), labhealth.ListLabTestsParams{}))
 	equal(t, wantLabTest(), got[1])
-	const tooLarge = ": 200 OK, but the response could not be read: applied (the response is larger than the limit: raise it with WithBodyLimit or WithCallBodyLimit)"
-	_, err := client.LabTests.ListDeprecated(t.Context(), labhealth.ListLabTestsParams{}, labhealth.WithCallBodyLimit(8<<20))
+	const tooLarge = ": 200 OK, but the response could not be read: applied (the response is larger than the limit: raise it with WithBodyLimit)"
+	limited, _ := scripted(t, []reply{{status: 200, body: large}}, labhealth.WithBodyLimit(8<<20)) // holds for all operations
+	_, err := limited.LabTests.ListDeprecated(t.Context(), labhealth.ListLabTestsParams{})
 	equal(t, "labhealth: GET /v3/lab_tests"+tooLarge, errorText(err))
 	_, err = client.LabTests.List(t.Context(), labhealth.ListLabTestsParams{})
 	equal(t, "labhealth: GET /v3/lab_test"+tooLarge, errorText(err))

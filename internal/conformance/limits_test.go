@@ -21,22 +21,18 @@ import (
 	"go.uber.org/goleak"
 )
 
-// The limit of a call may be below or above that of the client.
+// The limit counts bytes, and the largest is no special case.
 func TestBodyLimits(t *testing.T) {
 	page := `{"orders":[],"padding":"` + strings.Repeat("x", 1000) + `"}`
 	for _, test := range []struct {
-		client, call int64
-		fits         bool
-	}{{100, 0, false}, {2000, 0, true}, {100, 2000, true}, {2000, 100, false}, {int64(len(page)), 0, true}, {int64(len(page)) - 1, 0, false}, {math.MaxInt64, 0, true}} {
-		client, _ := scripted(t, []reply{{status: 200, body: page}}, labhealth.WithBodyLimit(test.client))
-		var opts []labhealth.CallOption
-		if test.call > 0 {
-			opts = append(opts, labhealth.WithCallBodyLimit(test.call))
-		}
-		_, err := client.Orders.List(t.Context(), labhealth.ListOrdersParams{}, opts...)
+		limit int64
+		fits  bool
+	}{{100, false}, {2000, true}, {int64(len(page)), true}, {int64(len(page)) - 1, false}, {math.MaxInt64, true}} {
+		client, _ := scripted(t, []reply{{status: 200, body: page}}, labhealth.WithBodyLimit(test.limit))
+		_, err := client.Orders.List(t.Context(), labhealth.ListOrdersParams{})
 		want := ""
 		if !test.fits {
-			want = "labhealth: GET /orders: 200 OK, but the response could not be read: applied (the response is larger than the limit: raise it with WithBodyLimit or WithCallBodyLimit)"
+			want = "labhealth: GET /orders: 200 OK, but the response could not be read: applied (the response is larger than the limit: raise it with WithBodyLimit)"
 		}
 		equal(t, want, errorText(err))
 		equal(t, labhealth.OutcomeApplied, labhealth.OutcomeOf(err))
@@ -58,8 +54,10 @@ func TestCompressedResponses(t *testing.T) {
 	if _, err := client.Orders.List(t.Context(), labhealth.ListOrdersParams{}); err != nil {
 		t.Error(err)
 	}
-	_, err := client.Orders.List(t.Context(), labhealth.ListOrdersParams{}, labhealth.WithCallBodyLimit(1<<20))
-	equal(t, "labhealth: GET /orders: 200 OK, but the response could not be read: applied (the response is larger than the limit: raise it with WithBodyLimit or WithCallBodyLimit)", errorText(err))
+	limited := must[*labhealth.Client](t)(labhealth.NewClient(testKey, labhealth.WithBaseURL(srv.URL), labhealth.WithBodyLimit(1<<20)))
+	defer limited.CloseIdleConnections()
+	_, err := limited.Orders.List(t.Context(), labhealth.ListOrdersParams{})
+	equal(t, "labhealth: GET /orders: 200 OK, but the response could not be read: applied (the response is larger than the limit: raise it with WithBodyLimit)", errorText(err))
 }
 
 // peakHeap returns by how much the heap grows while f runs.

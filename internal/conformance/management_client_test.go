@@ -23,7 +23,6 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/labhealth/labhealth-go"
-	"github.com/labhealth/labhealth-go/labhealthtest"
 	"github.com/labhealth/labhealth-go/management"
 )
 
@@ -67,9 +66,9 @@ func TestNewManagementClientErrors(t *testing.T) {
 		{"nil organisation", uuid.Nil, managementKey, []labhealth.Option{base}, "labhealth: the organisation ID must not be the nil UUID"},
 		{"empty key", testOrg, "", []labhealth.Option{base}, "labhealth: the API key is empty: is its environment variable set?"},
 		{"no address", testOrg, managementKey, nil,
-			`labhealth: no base URL: pass WithProductionUS("https://…"), WithProductionEU, WithSandboxUS, WithSandboxEU or WithBaseURL`},
+			`labhealth: no base URL: pass WithEnvironment(labhealth.SandboxUS, "https://…") or WithBaseURL`},
 		{"http", testOrg, managementKey, []labhealth.Option{labhealth.WithBaseURL("http://manage.example.com")}, httpsOnly},
-		{"nil observer", testOrg, managementKey, []labhealth.Option{base, labhealth.WithObserver(nil)}, "labhealth: WithObserver needs a function"},
+		{"nil observer", testOrg, managementKey, []labhealth.Option{base, labhealth.WithCallObserver(labhealth.CallObserver{})}, "labhealth: WithCallObserver needs Start, Attempt or End"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			client, err := management.NewClient(test.org, test.key, test.opts...)
@@ -122,13 +121,11 @@ func TestManagementPages(t *testing.T) {
 			"labhealth: GET /v1/org/{org_id}/management_key: 404 Not Found: rejected (the path or an ID does not exist: check the base URL, WithPath, the IDs and the environment)"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			for _, opts := range withAndWithoutPrefetch {
-				client, s := managing(t, test.replies)
-				got, problem := numbers(client.Keys.All(t.Context(), management.ListKeysParams{}, opts...), func(k *management.Key) uuid.UUID { return k.ID })
-				equal(t, test.want, got)
-				equal(t, test.err, problem)
-				equal(t, len(test.replies), len(s.sent))
-			}
+			client, s := managing(t, test.replies)
+			got, problem := numbers(client.Keys.All(t.Context(), management.ListKeysParams{}), func(k *management.Key) uuid.UUID { return k.ID })
+			equal(t, test.want, got)
+			equal(t, test.err, problem)
+			equal(t, len(test.replies), len(s.sent))
 		})
 	}
 	client, s := managing(t, []reply{page(`"a"`, 1, 2)})
@@ -371,7 +368,7 @@ func TestManagementDocumentation(t *testing.T) {
 			return
 		}
 		var seen string
-		observed, _ := managing(t, []reply{{status: 418}}, labhealth.WithObserver(func(_ context.Context, a labhealth.Attempt) { seen = a.Op }))
+		observed, _ := managing(t, []reply{{status: 418}}, observing(func(_ context.Context, a labhealth.Attempt) { seen = a.Op }))
 		call(observed, labhealth.WithoutValidation())
 		if documented[name] != seen {
 			t.Errorf("%s calls %q; the documentation has it at %q", name, seen, documented[name])
@@ -819,38 +816,4 @@ func TestMetricSamples(t *testing.T) {
 	for range series.Samples() {
 		break
 	}
-}
-
-// A program that must can send the key in the deprecated header, where it is as secret.
-func TestWithServiceOrgKey(t *testing.T) {
-	srv := labhealthtest.NewServer(t)
-	client := must[*management.Client](t)(management.NewClient(srv.OrgID, srv.OrgKey, labhealth.WithBaseURL(srv.URL), labhealth.WithServiceOrgKey()))
-	_, err := client.Teams.List(t.Context(), management.ListTeamsParams{})
-	equal(t, "", errorText(err))
-	client.CloseIdleConnections()
-
-	for _, opts := range [][]labhealth.Option{
-		{labhealth.WithServiceOrgKey()},
-		{labhealth.WithServiceOrgKey(), labhealth.WithCredentials(returning(labhealth.Credentials{Key: managementKey}))},
-	} {
-		key := managementKey
-		if len(opts) > 1 {
-			key = ""
-		}
-		var out strings.Builder
-		s := &script{replies: []reply{{status: 200, body: `{"teams":[]}`}}}
-		client, err := management.NewClient(testOrg, key, append(opts, labhealth.WithBaseURL(managementURL), labhealth.WithDebug(&out),
-			labhealth.WithHTTPClient(&http.Client{Transport: s}))...)
-		equal(t, "", errorText(err))
-		_, err = client.Teams.List(t.Context(), management.ListTeamsParams{})
-		equal(t, "", errorText(err))
-		sent := s.only(t).Header
-		equal(t, []any{managementKey, "", ""}, []any{sent.Get("X-Service-Org-Key"), sent.Get("X-Management-Key"), sent.Get("x-service-api-key")})
-		equal(t, len(opts) == 1, strings.Contains(out.String(), "X-Service-Org-Key: <redacted>")) // WithDebug omits credentials
-		if printed := fmt.Sprintf("%+v %#v", client, client) + out.String(); strings.Contains(printed, managementKey) {
-			t.Error("the key was printed")
-		}
-	}
-	_, err = labhealth.NewClient(testKey, labhealth.WithBaseURL(testURL), labhealth.WithServiceOrgKey())
-	equal(t, "labhealth: WithServiceOrgKey is for management.NewClient", errorText(err))
 }

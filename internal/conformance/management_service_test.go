@@ -26,7 +26,7 @@ func TestManagementOverTheWire(t *testing.T) {
 	alone := labhealth.WithHTTPClient(&http.Client{Transport: &http.Transport{DisableKeepAlives: true}})
 	attempts := map[string]int{}
 	c, err := management.NewClient(srv.OrgID, srv.OrgKey, labhealth.WithBaseURL(srv.URL), alone,
-		labhealth.WithObserver(func(_ context.Context, a labhealth.Attempt) { attempts[a.Op]++ }))
+		observing(func(_ context.Context, a labhealth.Attempt) { attempts[a.Op]++ }))
 	if err != nil {
 		t.Fatal(err)
 	}

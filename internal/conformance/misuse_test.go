@@ -31,15 +31,12 @@ var misusedFunctions = map[string]any{
 	"labhealth.DateOf": labhealth.DateOf, "labhealth.FailureOf": labhealth.FailureOf, "labhealth.NewClient": labhealth.NewClient,
 	"labhealth.Internals": labhealth.Internals, "labhealth.NewJPEG": labhealth.NewJPEG, "labhealth.NewPNG": labhealth.NewPNG,
 	"labhealth.Null": labhealth.Null[string], "labhealth.Operation": labhealth.Operation, "labhealth.OutcomeOf": labhealth.OutcomeOf,
-	"labhealth.ParseDate": labhealth.ParseDate, "labhealth.ParseEnvironment": labhealth.ParseEnvironment, "labhealth.Value": labhealth.Value[string], "labhealth.WithBaseURL": labhealth.WithBaseURL, "labhealth.WithServiceOrgKey": labhealth.WithServiceOrgKey,
-	"labhealth.WithBodyLimit": labhealth.WithBodyLimit, "labhealth.WithCallBodyLimit": labhealth.WithCallBodyLimit,
-	"labhealth.WithCallObserver": labhealth.WithCallObserver, "labhealth.WithCallRetry": labhealth.WithCallRetry,
+	"labhealth.ParseDate": labhealth.ParseDate, "labhealth.ParseEnvironment": labhealth.ParseEnvironment, "labhealth.Value": labhealth.Value[string], "labhealth.WithBaseURL": labhealth.WithBaseURL,
+	"labhealth.WithBodyLimit": labhealth.WithBodyLimit, "labhealth.WithCallObserver": labhealth.WithCallObserver, "labhealth.WithCallRetry": labhealth.WithCallRetry,
 	"labhealth.WithCredentials": labhealth.WithCredentials, "labhealth.WithDebug": labhealth.WithDebug, "labhealth.WithDefaultHeader": labhealth.WithDefaultHeader,
-	"labhealth.WithProductionEU": labhealth.WithProductionEU, "labhealth.WithProductionUS": labhealth.WithProductionUS, "labhealth.WithRateLimit": labhealth.WithRateLimit,
-	"labhealth.WithSandboxEU": labhealth.WithSandboxEU, "labhealth.WithSandboxUS": labhealth.WithSandboxUS,
-	"labhealth.WithEnvironment": labhealth.WithEnvironment, "labhealth.WithHTTPClient": labhealth.WithHTTPClient, "labhealth.WithHeader": labhealth.WithHeader,
-	"labhealth.WithIdempotencyKey": labhealth.WithIdempotencyKey, "labhealth.WithLogger": labhealth.WithLogger, "labhealth.WithObserver": labhealth.WithObserver,
-	"labhealth.WithPrefetch": labhealth.WithPrefetch, "labhealth.WithPath": labhealth.WithPath, "labhealth.WithInsecureHTTP": labhealth.WithInsecureHTTP, "labhealth.WithQuery": labhealth.WithQuery, "labhealth.WithResponse": labhealth.WithResponse,
+	"labhealth.WithRateLimit": labhealth.WithRateLimit, "labhealth.WithEnvironment": labhealth.WithEnvironment, "labhealth.WithHTTPClient": labhealth.WithHTTPClient, "labhealth.WithHeader": labhealth.WithHeader,
+	"labhealth.WithIdempotencyKey": labhealth.WithIdempotencyKey, "labhealth.WithLogger": labhealth.WithLogger,
+	"labhealth.WithPath": labhealth.WithPath, "labhealth.WithInsecureHTTP": labhealth.WithInsecureHTTP, "labhealth.WithQuery": labhealth.WithQuery, "labhealth.WithResponse": labhealth.WithResponse,
 	"labhealth.WithRetry": labhealth.WithRetry, "labhealth.WithUserAgent": labhealth.WithUserAgent, "labhealth.WithoutValidation": labhealth.WithoutValidation,
 
 	"labhealthtest.Operations": labhealthtest.Operations, "labhealthtest.WithMiddleware": labhealthtest.WithMiddleware,
@@ -54,7 +51,7 @@ var misusedFunctions = map[string]any{
 	"management.NewClient": management.NewClient,
 
 	"sqlstore.Open": sqlstore.Open, "sqlstore.Schema": sqlstore.Schema,
-	"sqlstore.Copy": sqlstore.Copy, "sqlstore.Move": sqlstore.Move, "sqlstore.NewShards": sqlstore.NewShards, "sqlstore.Slot": sqlstore.Slot,
+	"sqlstore.Slot": sqlstore.Slot,
 
 	"webhooks.DecodeSummary": webhooks.DecodeSummary, "webhooks.DeliveryID": webhooks.DeliveryID, "webhooks.DeliveryIDFrom": webhooks.DeliveryIDFrom, "webhooks.EventOfOrder": webhooks.EventOfOrder,
 	"webhooks.EventTypes": webhooks.EventTypes, "webhooks.NewHandler": webhooks.NewHandler, "webhooks.NewRawHandler": webhooks.NewRawHandler,
@@ -80,7 +77,7 @@ var misusedTypes = map[string]any{
 	"webhooks.ProviderConnection": webhooks.ProviderConnection{}, "webhooks.Summary": webhooks.Summary{}, "webhooks.Unknown": webhooks.Unknown{},
 	"webhooks.Verifier": webhooks.Verifier{},
 	"sqlstore.Error":    sqlstore.Error{}, "sqlstore.Store": sqlstore.Store{}, "sqlstore.Worker": sqlstore.Worker{},
-	"sqlstore.Shards": sqlstore.Shards{}, "sqlstore.Reconciler": sqlstore.Reconciler{}, "sqlstore.Reactor": sqlstore.Reactor{},
+	"sqlstore.Reconciler": sqlstore.Reconciler{}, "sqlstore.Reactor": sqlstore.Reactor{},
 }
 
 // faultFunctions are called by the embedded service, with the request that they disturb.

@@ -48,7 +48,7 @@ func TestCallObserversNest(t *testing.T) {
 		return responseTo(r, 200, `{"orders":[]}`), nil
 	})
 	client := faultClient(t, testURL, transport,
-		labhealth.WithObserver(func(ctx context.Context, _ labhealth.Attempt) { seen = append(seen, "attempt in "+at(ctx)) }),
+		observing(func(ctx context.Context, _ labhealth.Attempt) { seen = append(seen, "attempt in "+at(ctx)) }),
 		labhealth.WithCallObserver(labhealth.CallObserver{End: func(ctx context.Context, _ labhealth.Call) { seen = append(seen, "end only in "+at(ctx)) }}),
 		observer("A"), observer("B"),
 		labhealth.WithCallObserver(labhealth.CallObserver{Start: func(context.Context, string, http.Header) context.Context { return nil }}))
@@ -160,7 +160,7 @@ func TestCallObserverHeaders(t *testing.T) {
 	client, s := scripted(t, []reply{{status: 503, header: []string{"Retry-After", "0"}}, {status: 200, body: `{}`}},
 		labhealth.WithDefaultHeader("x-tenant", "client"), labhealth.WithDefaultHeader("X-Many", "1"), labhealth.WithDefaultHeader("X-Many", "2"), labhealth.WithDefaultHeader("X-Call", "client"),
 		labhealth.WithCallObserver(labhealth.CallObserver{Start: start}),
-		labhealth.WithObserver(func(context.Context, labhealth.Attempt) { kept.Set("X-Late", "observer") }),
+		observing(func(context.Context, labhealth.Attempt) { kept.Set("X-Late", "observer") }),
 		labhealth.WithRetry(labhealth.RetryPolicy{MaxAttempts: 2, BaseWait: 1, MaxWait: 1}))
 	equal(t, nil, client.Do(t.Context(), "GET", "/v2/providers", nil, nil, labhealth.WithHeader("X-Call", "a"), labhealth.WithHeader("x-call", "b")))
 	equal(t, 2, len(s.sent))
@@ -212,7 +212,7 @@ func TestObserversPanic(t *testing.T) {
 					Start: func(ctx context.Context, _ string, _ http.Header) context.Context { fail("start"); return ctx },
 					End:   func(context.Context, labhealth.Call) { fail("end") },
 				}),
-				labhealth.WithObserver(func(context.Context, labhealth.Attempt) { fail("attempt") }))
+				observing(func(context.Context, labhealth.Attempt) { fail("attempt") }))
 			var recovered any
 			func() {
 				defer func() { recovered = recover() }()
@@ -236,7 +236,7 @@ func TestObserverCancels(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	client, s := scripted(t, []reply{{status: 503, header: []string{"Retry-After", "0"}}, {status: 200, body: `{"orders":[]}`}},
-		labhealth.WithObserver(func(context.Context, labhealth.Attempt) { cancel() }), labhealth.WithRetry(labhealth.RetryPolicy{MaxAttempts: 3}))
+		observing(func(context.Context, labhealth.Attempt) { cancel() }), labhealth.WithRetry(labhealth.RetryPolicy{MaxAttempts: 3}))
 	_, err := client.Orders.List(ctx, labhealth.ListOrdersParams{})
 	equal(t, "labhealth: GET /orders: canceled before another attempt; the last response had status 503", errorText(err))
 	equal(t, 1, len(s.sent))
@@ -444,7 +444,7 @@ func BenchmarkObserved(b *testing.B) {
 		opts []labhealth.Option
 	}{
 		{"none", nil},
-		{"observer", []labhealth.Option{labhealth.WithObserver(func(context.Context, labhealth.Attempt) {})}},
+		{"observer", []labhealth.Option{observing(func(context.Context, labhealth.Attempt) {})}},
 		{"callObserver", []labhealth.Option{labhealth.WithCallObserver(labhealth.CallObserver{
 			Start: func(ctx context.Context, _ string, h http.Header) context.Context {
 				h["Traceparent"] = []string{"00-01"}

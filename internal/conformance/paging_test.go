@@ -62,10 +62,6 @@ func elements(name string, from, to int) string {
 	return "[" + strings.Join(list, ",") + "]"
 }
 
-// withAndWithoutPrefetch are options that change neither the elements and errors of an iterator nor
-// the requests of a loop that does not end early.
-var withAndWithoutPrefetch = [][]labhealth.CallOption{nil, {labhealth.WithPrefetch()}}
-
 // Services page in many ways. The list is complete, or ends with an error before a third request.
 func TestUserPages(t *testing.T) {
 	users := func(from, to int, rest string) reply {
@@ -136,13 +132,11 @@ func TestUserPages(t *testing.T) {
 		}, upTo(1, 2), "labhealth: GET /v2/user/: the http.RoundTripper failed (see TransportError.Cause)", "?limit=2 ?limit=2&offset=2"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			for _, opts := range withAndWithoutPrefetch {
-				client, s := scripted(t, test.replies)
-				got, problem := numbers(client.Users.All(t.Context(), test.params, opts...), userNumber)
-				equal(t, test.want, got)
-				equal(t, test.err, problem)
-				checkPages(t, s, "https://api.example.com/v2/user/", test.urls, len(test.replies))
-			}
+			client, s := scripted(t, test.replies)
+			got, problem := numbers(client.Users.All(t.Context(), test.params), userNumber)
+			equal(t, test.want, got)
+			equal(t, test.err, problem)
+			checkPages(t, s, "https://api.example.com/v2/user/", test.urls, len(test.replies))
 		})
 	}
 }
@@ -266,13 +260,11 @@ func TestOrderPages(t *testing.T) {
 		}, upTo(1, 2), "labhealth: GET /orders: 500 Internal Server Error (the service failed; try again later)", "?page=1&size=2 ?page=2&size=2"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			for _, opts := range withAndWithoutPrefetch {
-				client, s := scripted(t, test.replies)
-				got, problem := numbers(client.Orders.All(t.Context(), test.params, opts...), orderNumber)
-				equal(t, test.want, got)
-				equal(t, test.err, problem)
-				checkPages(t, s, "https://api.example.com/orders", test.urls, len(test.replies))
-			}
+			client, s := scripted(t, test.replies)
+			got, problem := numbers(client.Orders.All(t.Context(), test.params), orderNumber)
+			equal(t, test.want, got)
+			equal(t, test.err, problem)
+			checkPages(t, s, "https://api.example.com/orders", test.urls, len(test.replies))
 		})
 	}
 }
@@ -313,10 +305,10 @@ func TestCursorPages(t *testing.T) {
 			all func(*labhealth.Client, string, ...labhealth.CallOption) ([]int, string)
 		}{
 			{"GET /v3/lab_test", func(c *labhealth.Client, cursor string, opts ...labhealth.CallOption) ([]int, string) {
-				return numbers(c.LabTests.All(t.Context(), labhealth.ListLabTestsParams{NextCursor: cursor}, opts...), func(l *labhealth.LabTest) uuid.UUID { return l.ID })
+				return numbers(c.LabTests.All(t.Context(), labhealth.ListLabTestsParams{NextCursor: cursor}), func(l *labhealth.LabTest) uuid.UUID { return l.ID })
 			}},
 			{"GET /v2/introspect/historical_pull", func(c *labhealth.Client, cursor string, opts ...labhealth.CallOption) ([]int, string) {
-				return numbers(c.Users.AllHistoricalPulls(t.Context(), labhealth.ListHistoricalPullsParams{NextCursor: cursor}, opts...),
+				return numbers(c.Users.AllHistoricalPulls(t.Context(), labhealth.ListHistoricalPullsParams{NextCursor: cursor}),
 					func(u *labhealth.UserHistoricalPulls) uuid.UUID { return u.UserID })
 			}},
 		} {
@@ -332,13 +324,11 @@ func TestCursorPages(t *testing.T) {
 				if test.reason != "" {
 					want = ofOperation(list.op, "labhealth: "+list.op+": 200 OK, but the response could not be read: "+outcome+" ("+test.reason+")")
 				}
-				for _, opts := range withAndWithoutPrefetch {
-					client, s := scripted(t, replies)
-					got, text := list.all(client, test.start, opts...)
-					equal(t, test.want, got)
-					equal(t, want, text)
-					equal(t, len(test.pages), len(s.sent))
-				}
+				client, s := scripted(t, replies)
+				got, text := list.all(client, test.start)
+				equal(t, test.want, got)
+				equal(t, want, text)
+				equal(t, len(test.pages), len(s.sent))
 			})
 		}
 	}
@@ -625,26 +615,24 @@ func TestElementsWithoutIDs(t *testing.T) {
 // A list that becomes shorter while it is read moves elements to earlier pages: they are read
 // there.
 func TestShrinkingLists(t *testing.T) {
-	for _, opts := range withAndWithoutPrefetch {
-		for _, limit := range []int{1, 3, 7, 10, 20, 100} {
-			srv := labhealthtest.NewServer(t)
-			client := must[*labhealth.Client](t)(labhealth.NewClient(srv.APIKey, labhealth.WithBaseURL(srv.URL)))
-			ids := srv.AddUsers(20)
-			var deleted []uuid.UUID
-			for user, err := range client.Users.All(t.Context(), labhealth.ListUsersParams{Limit: limit}, opts...) {
-				if err != nil {
-					t.Fatal(err)
-				}
-				deleted = append(deleted, user.UserID)
-				if _, err := client.Users.Delete(t.Context(), user.UserID); err != nil {
-					t.Fatal(err)
-				}
+	for _, limit := range []int{1, 3, 7, 10, 20, 100} {
+		srv := labhealthtest.NewServer(t)
+		client := must[*labhealth.Client](t)(labhealth.NewClient(srv.APIKey, labhealth.WithBaseURL(srv.URL)))
+		ids := srv.AddUsers(20)
+		var deleted []uuid.UUID
+		for user, err := range client.Users.All(t.Context(), labhealth.ListUsersParams{Limit: limit}) {
+			if err != nil {
+				t.Fatal(err)
 			}
-			if !slices.Equal(ids, deleted) {
-				t.Errorf("limit %d: %d of %d users were deleted", limit, len(deleted), len(ids))
+			deleted = append(deleted, user.UserID)
+			if _, err := client.Users.Delete(t.Context(), user.UserID); err != nil {
+				t.Fatal(err)
 			}
-			client.CloseIdleConnections()
 		}
+		if !slices.Equal(ids, deleted) {
+			t.Errorf("limit %d: %d of %d users were deleted", limit, len(deleted), len(ids))
+		}
+		client.CloseIdleConnections()
 	}
 }
 
@@ -699,27 +687,25 @@ func TestElementsRemovedByOthers(t *testing.T) {
 		{"while it reads again", map[int][]int{2: {1}, 3: {2}, 4: {3}}, nil, upTo(1, 10), ""},
 		{"a total without an end", nil, func(n int) int { return 1_000_000 - n*3 }, nil, "its total becomes smaller with every request"},
 	} {
-		for _, opts := range withAndWithoutPrefetch {
-			for _, kind := range []string{"users", "orders"} {
-				s := &shrinkingService{list: upTo(1, 10), before: test.before, total: test.total}
-				client := faultClient(t, testURL, s)
-				var got []int
-				var problem string
-				if kind == "users" {
-					got, problem = numbers(client.Users.All(t.Context(), labhealth.ListUsersParams{Limit: 3}, opts...), userNumber)
-				} else {
-					got, problem = numbers(client.Orders.All(t.Context(), labhealth.ListOrdersParams{Size: 3}, opts...), orderNumber)
+		for _, kind := range []string{"users", "orders"} {
+			s := &shrinkingService{list: upTo(1, 10), before: test.before, total: test.total}
+			client := faultClient(t, testURL, s)
+			var got []int
+			var problem string
+			if kind == "users" {
+				got, problem = numbers(client.Users.All(t.Context(), labhealth.ListUsersParams{Limit: 3}), userNumber)
+			} else {
+				got, problem = numbers(client.Orders.All(t.Context(), labhealth.ListOrdersParams{Size: 3}), orderNumber)
+			}
+			if test.err != "" {
+				if !strings.Contains(problem, test.err) || s.requests > 1000 {
+					t.Errorf("%s, %s: %d requests, %s", test.name, kind, s.requests, problem)
 				}
-				if test.err != "" {
-					if !strings.Contains(problem, test.err) || s.requests > 1000 {
-						t.Errorf("%s, %s: %d requests, %s", test.name, kind, s.requests, problem)
-					}
-					continue
-				}
-				slices.Sort(got)
-				if problem != "" || !slices.Equal(test.want, got) || s.requests > 30 {
-					t.Errorf("%s, %s: %v after %d requests, %s", test.name, kind, got, s.requests, problem)
-				}
+				continue
+			}
+			slices.Sort(got)
+			if problem != "" || !slices.Equal(test.want, got) || s.requests > 30 {
+				t.Errorf("%s, %s: %v after %d requests, %s", test.name, kind, got, s.requests, problem)
 			}
 		}
 	}

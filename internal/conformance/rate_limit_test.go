@@ -189,7 +189,7 @@ func TestRateLimitCountsEveryRequest(t *testing.T) {
 		p := &paced{start: time.Now(), replies: []reply{{status: 503}, {status: 302, header: []string{"Location", "/y"}}}}
 		client := must[*labhealth.Client](t)(labhealth.NewClient(testKey, labhealth.WithBaseURL(testURL),
 			labhealth.WithRetry(labhealth.RetryPolicy{BaseWait: 1, MaxWait: 1, ReadTimeout: time.Second}),
-			labhealth.WithObserver(func(_ context.Context, a labhealth.Attempt) { attempts = append(attempts, a) }),
+			observing(func(_ context.Context, a labhealth.Attempt) { attempts = append(attempts, a) }),
 			labhealth.WithHTTPClient(&http.Client{Transport: p}), labhealth.WithRateLimit(0.1, 1)))
 		equal(t, nil, client.Do(t.Context(), "GET", "/x", nil, nil))
 		equal(t, []time.Duration{0, 10 * time.Second, 20 * time.Second}, p.sent)
@@ -208,7 +208,7 @@ func TestRateLimitRetryTooLate(t *testing.T) {
 		p := &paced{start: time.Now(), replies: []reply{{status: 503}}}
 		client := must[*labhealth.Client](t)(labhealth.NewClient(testKey, labhealth.WithBaseURL(testURL), labhealth.WithRateLimit(0.1, 1),
 			labhealth.WithHTTPClient(&http.Client{Transport: p}),
-			labhealth.WithObserver(func(_ context.Context, a labhealth.Attempt) { equal(t, false, a.Repeated) })))
+			observing(func(_ context.Context, a labhealth.Attempt) { equal(t, false, a.Repeated) })))
 		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 		defer cancel()
 		err := client.Do(ctx, "GET", "/x", nil, nil)

@@ -17,8 +17,11 @@ import (
 // encoded again without a loss. The values of its fields are those of the Go value.
 func TestReferenceEvents(t *testing.T) {
 	documents := uint64(20)
-	if long {
+	switch {
+	case long:
 		documents = 1000
+	case testing.Short():
+		documents = 4
 	}
 	var parsed, unknown atomic.Int64
 	events := reference.Events()

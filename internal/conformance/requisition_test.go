@@ -243,7 +243,7 @@ func TestRequisitionPDFWriterFails(t *testing.T) {
 }
 
 func TestRequisitionPDFLimit(t *testing.T) {
-	const tooLarge = "200 OK, but the response could not be read (the response is larger than the limit: raise it with WithBodyLimit or WithCallBodyLimit)"
+	const tooLarge = "200 OK, but the response could not be read (the response is larger than the limit: raise it with WithBodyLimit)"
 	long := "%PDF-1.4\n" + strings.Repeat("x", 100_000) + pdfEnd
 	size := int64(len(long))
 	for _, test := range []struct {
@@ -263,9 +263,10 @@ func TestRequisitionPDFLimit(t *testing.T) {
 		{size, io.ErrUnexpectedEOF, "200 OK, but the response could not be read (it ended too early)", size},
 	} {
 		t.Run(fmt.Sprint(test.limit, test.end), func(t *testing.T) {
-			client, s := streamed(t, "application/pdf", &body{pieces: []string{long}, end: test.end}, &body{pieces: []string{long}})
+			s := &streaming{contentType: "application/pdf", bodies: []io.ReadCloser{&body{pieces: []string{long}, end: test.end}, &body{pieces: []string{long}}}}
+			client := faultClient(t, testURL, s, labhealth.WithBodyLimit(test.limit))
 			var b bytes.Buffer
-			n, err := client.Orders.RequisitionPDF(t.Context(), orderID, &b, labhealth.WithCallBodyLimit(test.limit))
+			n, err := client.Orders.RequisitionPDF(t.Context(), orderID, &b)
 			if test.text != "" {
 				test.text = pdfOp + test.text
 			}

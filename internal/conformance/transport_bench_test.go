@@ -21,7 +21,7 @@ func BenchmarkTransport(b *testing.B) {
 	read := func(*transport.Response) error { return nil }
 	b.ReportAllocs()
 	for b.Loop() {
-		r := client.Do(b.Context(), &transport.Request{Method: "GET", URL: testURL + "/v3/order/x", MaxBody: 1 << 20, Policy: policy, Read: read})
+		r := client.Do(b.Context(), &transport.Request{Method: "GET", URL: testURL + "/v3/order/x", MaxBody: 1 << 20, Policy: policy}, read)
 		if r.Outcome != transport.Applied {
 			b.Fatal(r.Err)
 		}

@@ -121,7 +121,7 @@ func TestWorkoutStreamLimit(t *testing.T) {
 	client, _ := respondingWith(t, 200, large)
 	got := must[*labhealth.WorkoutStream](t)(client.Workouts.Stream(t.Context(), workoutID))
 	equal(t, 900_001, len(got.Time))
-	client, _ = respondingWith(t, 200, large)
-	_, err := client.Workouts.Stream(t.Context(), workoutID, labhealth.WithCallBodyLimit(1<<20))
-	equal(t, "labhealth: GET /v2/timeseries/workouts/{workout_id}/stream: 200 OK, but the response could not be read: applied (the response is larger than the limit: raise it with WithBodyLimit or WithCallBodyLimit)", errorText(err))
+	client, _ = scripted(t, []reply{{status: 200, body: large}}, labhealth.WithBodyLimit(1<<20))
+	_, err := client.Workouts.Stream(t.Context(), workoutID)
+	equal(t, "labhealth: GET /v2/timeseries/workouts/{workout_id}/stream: 200 OK, but the response could not be read: applied (the response is larger than the limit: raise it with WithBodyLimit)", errorText(err))
 }

@@ -41,7 +41,6 @@ func bodyOf(status int, body io.Reader) *Client {
 // Only the body of a call that succeeded is reused, after Release.
 func TestRelease(t *testing.T) {
 	errUnread := errors.New("it is not readable")
-	accept := func(*Response) error { return nil }
 	for _, test := range []struct {
 		name     string
 		status   int
@@ -57,8 +56,8 @@ func TestRelease(t *testing.T) {
 	} {
 		r := bodyOf(test.status, test.body).Do(t.Context(), &Request{
 			Method: "GET", URL: "https://api.example.com/", MaxBody: 1 << 20,
-			Policy: Policy{Attempts: 1, ReadTimeout: time.Minute}, Read: test.read,
-		})
+			Policy: Policy{Attempts: 1, ReadTimeout: time.Minute},
+		}, test.read)
 		body := r.Response.Body
 		if string(body) != "received" {
 			t.Fatalf("%s: %q", test.name, body)
@@ -103,14 +102,13 @@ func TestLateWriteToBuffer(t *testing.T) {
 	r := c.Do(t.Context(), &Request{
 		Method: "GET", URL: "https://api.example.com/", MaxBody: 1 << 20,
 		Policy: Policy{Attempts: 2, BaseWait: 1, MaxWait: 1, ReadTimeout: time.Minute},
-		Read: func(r *Response) error {
-			close(late.goOn)
-			<-late.done
-			if string(r.Body) != "the second attempt" {
-				t.Errorf("%q", r.Body)
-			}
-			return nil
-		},
+	}, func(r *Response) error {
+		close(late.goOn)
+		<-late.done
+		if string(r.Body) != "the second attempt" {
+			t.Errorf("%q", r.Body)
+		}
+		return nil
 	})
 	if r.Err != nil || r.Attempts != 2 {
 		t.Fatalf("%d attempts, %v", r.Attempts, r.Err)
@@ -128,8 +126,8 @@ func TestBufferIsReused(t *testing.T) {
 	for range 100 {
 		r := c.Do(t.Context(), &Request{
 			Method: "GET", URL: "https://api.example.com/", MaxBody: 1 << 20,
-			Policy: Policy{Attempts: 1, ReadTimeout: time.Minute}, Read: func(*Response) error { return nil },
-		})
+			Policy: Policy{Attempts: 1, ReadTimeout: time.Minute},
+		}, accept)
 		seen[&r.Response.Body[0]] = true
 		r.Release()
 	}

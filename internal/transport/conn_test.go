@@ -23,9 +23,12 @@ import (
 	"time"
 
 	"go.uber.org/goleak"
+
+	"github.com/labhealth/labhealth-go/internal/testform"
 )
 
 func TestMain(m *testing.M) {
+	testform.Choose()
 	Poison = true
 	goleak.VerifyTestMain(m)
 }
@@ -169,8 +172,7 @@ func send(c *Client, method, url string) *Result {
 	return c.Do(context.Background(), &Request{
 		Method: method, URL: url, Header: http.Header{}, MaxBody: 1 << 20,
 		Policy: Policy{Attempts: 1, ReadTimeout: patience, WriteTimeout: patience},
-		Read:   func(*Response) error { return nil },
-	})
+	}, accept)
 }
 
 func gzipped(s string) string {
@@ -599,8 +601,7 @@ func TestDeadHTTP2Connection(t *testing.T) {
 			r := c.Do(t.Context(), &Request{
 				Method: "GET", URL: "https://example.com/", Header: http.Header{}, MaxBody: 1 << 20,
 				Policy: Policy{Attempts: 3, BaseWait: 1, MaxWait: 1, ReadTimeout: 30 * time.Second, WriteTimeout: time.Minute},
-				Read:   func(*Response) error { return nil },
-			})
+			}, accept)
 			if r.Outcome != Applied || r.Attempts != attempts || len(lost) != attempts {
 				t.Errorf("%d attempts, %d connections: %v", r.Attempts, len(lost), r.Err)
 			}

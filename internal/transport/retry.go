@@ -24,10 +24,6 @@ type verdict struct {
 }
 
 // checkRetry is go-retryablehttp's CheckRetry. It is called after every attempt.
-func checkRetry(ctx context.Context, resp *http.Response, err error) (bool, error) {
-	return callOf(ctx).checkRetry(ctx, resp, err)
-}
-
 func (c *call) checkRetry(ctx context.Context, resp *http.Response, err error) (bool, error) {
 	r := &c.result
 	r.Attempts++
@@ -35,17 +31,24 @@ func (c *call) checkRetry(ctx context.Context, resp *http.Response, err error) (
 	if c.proof != nil {
 		_ = c.proof.judge() // a transport may continue even if it returned a response
 	}
-	var v verdict
 	if err != nil {
 		r.Err = newFailure("the connection failed", err)
-		v = c.judgeError(err)
-	} else {
-		v = c.judgeResponse(resp)
-		resp.Body = http.NoBody
+		return c.end(ctx, c.judgeError(err), false), nil
 	}
+	v := c.judgeResponse(resp)
+	resp.Body = http.NoBody
+	if c.received {
+		return false, nil // the attempt ends when the response is decoded
+	}
+	return c.end(ctx, v, true), nil
+}
+
+// end completes the result of an attempt, and reports whether another one follows.
+func (c *call) end(ctx context.Context, v verdict, responded bool) (repeat bool) {
+	r := &c.result
 	r.Fault = Fault{}
 	if r.Err != nil || r.Response.truncated || ctx.Err() != nil {
-		r.Fault = c.fault(ctx, err == nil)
+		r.Fault = c.fault(ctx, responded)
 	}
 	if c.proof != nil {
 		c.proof.cancel()
@@ -56,10 +59,10 @@ func (c *call) checkRetry(ctx context.Context, resp *http.Response, err error) (
 	// attempt.
 	ended := ctx.Err() != nil
 	c.waiting = v.retryable && r.Attempts < c.request.Policy.Attempts && (ended || c.mayRetry(ctx, v))
-	repeat := c.waiting && !ended
-	c.observe(err == nil, repeat)
+	repeat = c.waiting && !ended
+	c.observe(responded, repeat)
 	c.started, c.redirected = time.Time{}, false
-	return repeat && ctx.Err() == nil, nil // an observer may have canceled it
+	return repeat && ctx.Err() == nil // an observer may have canceled it
 }
 
 // observe passes the attempt to the observer.
@@ -137,11 +140,15 @@ func (c *call) judgeError(err error) verdict {
 }
 
 func (c *call) judgeResponse(resp *http.Response) verdict {
-	defer resp.Body.Close()
 	r := &c.first
 	if c.result.Attempts > 1 {
 		r = new(Response)
 	}
+	defer func() {
+		if r.open == nil {
+			resp.Body.Close()
+		}
+	}()
 	*r = Response{StatusCode: resp.StatusCode, Header: resp.Header, RequestID: c.requestID(resp.Header), Attempt: c.result.Attempts}
 	c.result.Response = r
 	if r.StatusCode >= 200 && r.StatusCode <= 299 {
@@ -178,11 +185,18 @@ func (c *call) responded(statusCode int) (again bool) {
 	return c.request.Responded != nil && c.request.Responded(statusCode)
 }
 
-// judgeSuccess reads a 2xx response. A truncated body of a JSON media type proves that the service
-// has responded. A complete body that cannot be decoded may be that of a proxy.
+// judgeSuccess receives a 2xx response. If that succeeds, it is judged again when it is decoded.
 func (c *call) judgeSuccess(resp *http.Response, r *Response) verdict {
+	err := c.receive(resp, r)
+	c.received = err == nil
+	return c.judgeRead(r, err)
+}
+
+// judgeRead judges a 2xx response that was read with the result err. A truncated body of a JSON
+// media type proves that the service has responded. A complete body that cannot be decoded may be
+// that of a proxy.
+func (c *call) judgeRead(r *Response, err error) verdict {
 	write := c.request.isWrite()
-	err := c.readBody(resp, r)
 	c.result.Err = err
 	if err == nil {
 		return verdict{outcome: Applied}

@@ -6,7 +6,6 @@ package transport
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -52,7 +51,6 @@ const (
 // Client sends requests with one http.Client. The requests share a retry budget.
 type Client struct {
 	http http.Client // of the caller
-	loop http.Client // with the RoundTrip and the redirects of the calls, and without a timeout
 	// direct and tunnel are nil unless the http.RoundTripper is an *http.Transport. See watch.
 	direct, tunnel *http.Transport
 	proxy          func(*http.Request) (*url.URL, error) // the proxy of a request, if any
@@ -79,9 +77,6 @@ func NewClient(user *http.Client) *Client {
 			c.proxy = t.Proxy
 		}
 	}
-	c.loop = c.http
-	c.loop.Transport, c.loop.CheckRedirect = attempts{}, checkRedirect
-	c.loop.Timeout = 0 // RoundTrip sets the deadline
 	return c
 }
 
@@ -112,14 +107,13 @@ type Request struct {
 	Policy     Policy
 	Repeatable bool // a write with an idempotency key: it may be retried after an unknown outcome
 
-	// Read decodes a 2xx response whose body is complete. Its error fails the call; one that
-	// matches ErrTruncated allows another attempt. What it keeps of the body it copies, or it calls
-	// Response.Retain.
-	Read func(*Response) error
-	// Stream replaces Read for a body that is not held in memory. For the error, it may return the
-	// part that it read of a body that it rejects. An error that matches ErrTruncated reports that
-	// nothing was passed on, so that another attempt is allowed.
-	Stream func(io.Reader) (rejected []byte, err error)
+	// Complete returns an error that matches ErrTruncated, which allows another attempt, if the body
+	// of a 2xx response is only the start of a document. It may be nil.
+	Complete func(*Response) error
+	// Open, for a read whose body is not held in memory, reads the start of a 2xx body in place of
+	// Complete, and returns a reader of all of it, Response.Stream. With an error, it may return
+	// what it read of a body that it rejects. One that matches ErrTruncated allows another attempt.
+	Open func(body io.Reader) (stream io.Reader, rejected []byte, err error)
 	// Observe is called after each attempt; it may be nil.
 	Observe func(Attempt)
 
@@ -137,17 +131,18 @@ func (q *Request) isWrite() bool { return q.Method != http.MethodGet && q.Method
 type Response struct {
 	StatusCode int
 	Header     http.Header
-	RequestID  string // the service's ID of the request; empty for none
-	Body       []byte // valid until Result.Release
-	Attempt    int    // the number of its attempt
+	RequestID  string    // the service's ID of the request; empty for none
+	Body       []byte    // valid until Result.Release
+	Stream     io.Reader // in place of Body: see Request.Open
+	Attempt    int       // the number of its attempt
 
 	truncated bool
-	retained  bool    // see Retain
-	buffer    *buffer // of Body, if it can be reused
+	buffer    *buffer   // of Body, if it can be reused
+	open      io.Closer // the body that Stream reads; nil for none
 }
 
 // Retain keeps Body from being reused.
-func (r *Response) Retain() { r.retained = true }
+func (r *Response) Retain() { r.buffer = nil }
 
 // isJSON reports whether the media type is a JSON one.
 func (r *Response) isJSON() bool {
@@ -184,7 +179,7 @@ type Result struct {
 }
 
 // Release makes the memory of the body of the last response available to other calls, if nothing
-// can refer to it: Request.Read returned nil, and did not call Retain. The body is nil afterwards.
+// can refer to it: it was decoded without an error and without Retain. The body is nil afterwards.
 func (r *Result) Release() {
 	if r.Response != nil && r.Response.buffer != nil {
 		read := r.Response.buffer
@@ -200,8 +195,7 @@ var (
 	ErrPartial = errors.New("the response is only a part")
 	// ErrURL reports a URL that net/url would change.
 	ErrURL = errors.New("the URL is not valid")
-	// ErrTruncated is matched by errors of Request.Read and Request.Stream that report a body that
-	// ended too early.
+	// ErrTruncated is matched by errors that report a body that ended too early.
 	ErrTruncated = errors.New("the response ended too early")
 	// ErrUnchanged is an error of Request.Authorize: there are no other credentials.
 	ErrUnchanged = errors.New("the credentials are the same")
@@ -215,10 +209,12 @@ type RedirectError struct {
 
 func (e *RedirectError) Error() string { return "redirect not followed" }
 
-// Do sends q until it succeeds, fails permanently, or must not be retried.
-func (c *Client) Do(ctx context.Context, q *Request) *Result {
+// Do sends q until it succeeds, fails permanently, or must not be retried. A 2xx response that was
+// received completely ends the attempts, and decode then decodes it. Its error fails the call. What
+// decode keeps of the body it copies, or it calls Response.Retain.
+func (c *Client) Do(ctx context.Context, q *Request, decode func(*Response) error) *Result {
 	call := &call{client: c, request: q, timeout: q.Policy.ReadTimeout, limit: "RetryPolicy.ReadTimeout"}
-	call.ctx = callContext{ctx, call}
+	call.ctx = operationContext{ctx, q.Operation}
 	c.budget.deposit()
 	if err := ctx.Err(); err != nil {
 		return &Result{Outcome: NotSent, ContextErr: err}
@@ -239,20 +235,19 @@ func (c *Client) Do(ctx context.Context, q *Request) *Result {
 	if limit := c.http.Timeout; limit > 0 && limit < call.timeout {
 		call.timeout, call.limit = limit, "http.Client.Timeout"
 	}
-	// The functions find the call in the context of its requests, so that they need no closures.
+	call.http = http.Client{Transport: call, CheckRedirect: call.redirect, Jar: c.http.Jar} // RoundTrip sets the deadline
 	call.loop = retryablehttp.Client{
-		HTTPClient:   &c.loop,
+		HTTPClient:   &call.http,
 		RetryMax:     math.MaxInt32, // checkRetry decides
-		CheckRetry:   checkRetry,
+		CheckRetry:   call.checkRetry,
 		Backoff:      func(wait, _ time.Duration, _ int, _ *http.Response) time.Duration { return wait },
-		ErrorHandler: func(r *http.Response, err error, _ int) (*http.Response, error) { return r, err },
-		PrepareRetry: func(r *http.Request) error {
-			call := callOf(r.Context())
-			r.Header = call.request.Header.Clone() // a cookie jar adds to it at each attempt
-			return call.admit(r)
-		},
+		ErrorHandler: retryablehttp.PassthroughErrorHandler,
+		PrepareRetry: call.prepareRetry,
 	}
 	_, _ = call.loop.Do(&call.repeated) // checkRetry fills the result
+	if call.received {
+		call.decode(decode)
+	}
 	if call.unauthorized {
 		return &call.result // Err has the context's error
 	}
@@ -261,6 +256,12 @@ func (c *Client) Do(ctx context.Context, q *Request) *Result {
 		r.Waiting = call.waiting
 	}
 	return &call.result
+}
+
+// prepareRetry is go-retryablehttp's PrepareRetry. It is called before every attempt but the first.
+func (c *call) prepareRetry(r *http.Request) error {
+	r.Header = c.request.Header.Clone() // a cookie jar adds to it at each attempt
+	return c.admit(r)
 }
 
 // admissionKey is the context key of a function: see WithAdmission.
@@ -374,13 +375,15 @@ func (b *attemptBody) Close() error { return nil }
 // wasRead reports whether Read was called, even if the body is empty.
 func (b *attemptBody) wasRead() bool { return b != nil && b.read.Load() }
 
-// call is the state of one call. Its attempts follow one another.
+// call is the state of one call. Its attempts follow one another. It has no CloseIdleConnections,
+// which go-retryablehttp would use to close the connections of other calls.
 type call struct {
 	client   *Client
 	request  *Request
-	ctx      callContext           // of its requests
+	ctx      operationContext      // of its requests
 	repeated retryablehttp.Request // of every attempt
-	loop     retryablehttp.Client
+	loop     retryablehttp.Client  // repeats what http does
+	http     http.Client           // follows the redirects of RoundTrip
 	result   Result
 	first    Response      // to the first attempt
 	sent     http.Header   // of the latest attempt
@@ -388,45 +391,24 @@ type call struct {
 	limit    string        // the setting that timeout comes from
 	started  time.Time     // of the attempt; zero before it
 	proof    *proof
+	received bool // the loop ended with a 2xx response, which is still to be decoded
 	waiting  bool // the failure allows another attempt
 
 	redirected   bool // the attempt follows a redirect, so that it was sent
 	unauthorized bool // there are no credentials for the next attempt
 }
 
-// callContext is the context of a call, from which callOf gets the call. It is not the *call
-// itself, whose fields fmt would print.
-type callContext struct {
+// operationContext is the context of the requests of a call.
+type operationContext struct {
 	context.Context
-	call *call
+	operation string
 }
 
-// callKey is the context key of the *call of a request.
-type callKey struct{}
-
-func (c *callContext) Value(key any) any {
-	switch key.(type) {
-	case callKey:
-		return c.call
-	case OperationKey:
-		return c.call.request.Operation
+func (c *operationContext) Value(key any) any {
+	if key == (OperationKey{}) {
+		return c.operation
 	}
 	return c.Context.Value(key)
-}
-
-// callOf returns the call that a request belongs to.
-func callOf(ctx context.Context) *call { return ctx.Value(callKey{}).(*call) }
-
-// attempts makes the calls the http.RoundTripper of their http.Client. It has no
-// CloseIdleConnections, which go-retryablehttp would use to close the connections of other calls.
-type attempts struct{}
-
-func (attempts) RoundTrip(req *http.Request) (*http.Response, error) {
-	return callOf(req.Context()).RoundTrip(req)
-}
-
-func checkRedirect(req *http.Request, via []*http.Request) error {
-	return callOf(req.Context()).redirect(req, via)
 }
 
 // redirect follows the redirects of a GET to the same origin only.
@@ -451,35 +433,4 @@ func origin(u *url.URL) string {
 		port = map[string]string{"http": "80", "https": "443"}[u.Scheme]
 	}
 	return u.Scheme + "://" + net.JoinHostPort(strings.ToLower(u.Hostname()), port)
-}
-
-// readBody reads and decodes a 2xx body.
-func (c *call) readBody(resp *http.Response, r *Response) (err error) {
-	if resp.ProtoMajor == 2 && c.request.isWrite() {
-		defer c.proof.closeAtEnd(resp)()
-	}
-	if r.StatusCode == http.StatusPartialContent {
-		r.Body, _ = io.ReadAll(io.LimitReader(resp.Body, MaxErrorBody))
-		return ErrPartial
-	}
-	if c.request.Stream != nil {
-		r.Body, err = c.request.Stream(resp.Body)
-		r.truncated = errors.Is(err, ErrTruncated)
-		return err
-	}
-	var read *buffer
-	r.Body, read, err = readAll(resp, c.request.MaxBody)
-	switch {
-	case errors.Is(err, ErrTooLarge):
-		return err
-	case err != nil:
-		r.truncated = true
-		return newFailure(ErrTruncated.Error(), cmp.Or(c.proof.ctx.Err(), err))
-	}
-	err = c.request.Read(r)
-	r.truncated = errors.Is(err, ErrTruncated)
-	if err == nil && !r.retained {
-		r.buffer = read
-	}
-	return err
 }

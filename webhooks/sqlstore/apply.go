@@ -140,7 +140,7 @@ func (s *Store) apply(ctx context.Context, tx *sql.Tx, b *batch) ([]Applied, err
 	if err == nil {
 		err = s.applyOrders(ctx, tx, b, applied)
 	}
-	if err == nil && !b.silent {
+	if err == nil {
 		err = s.queue(ctx, tx, b)
 	}
 	return applied, err

@@ -29,7 +29,6 @@ type batch struct {
 	orderSlots  []*orderSlot    // one for each order, by ID
 	transitions []Transition    // new entries in the timelines of orders, after Store.applyOrders
 	results     []resultsChange // stored results that have changed
-	silent      bool            // queues no reactions: the data is from another store
 	isRead      bool            // from the API, and not received: deleted users stay deleted
 	deleted     []string        // deleted users that it has data of, after Store.apply has returned errIdle
 	queued      bool            // Store.queue has queued some

@@ -20,7 +20,7 @@ import (
 //
 // A [Reconciler] does not store what the service still lists, such as the orders of a deleted user:
 // the ID of the user is kept for that, in labhealth_reconciled_users, until [Reconciler.User] is
-// called. [Move] does not take it along.
+// called.
 func (s *Store) DeleteUser(ctx context.Context, userID uuid.UUID) error {
 	user := userID.String()
 	return s.transact(ctx, "delete user", func(tx *sql.Tx) error {

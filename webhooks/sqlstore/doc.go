@@ -88,8 +88,8 @@
 // committed, and none for others: one for each status that an order reaches, for each change of
 // stored results, for each summary that was added or updated, and for the samples of each series
 // that a transaction has added or updated. It is called after the commit, at least once, with an ID
-// that is the same in each call. See [Reactor] for the order of calls and for failures. [Copy]
-// queues none, and [Move] takes those that wait along. If the user is deleted, so are they.
+// that is the same in each call. See [Reactor] for the order of calls and for failures. If the user
+// is deleted, so are the user's reactions.
 //
 // Events of orders have no results: a [Reconciler] or [Store.ApplyResults] stores them, and without
 // these ReactResults has no reactions. Partial results, final ones and each correction are changes
@@ -166,9 +166,8 @@
 //
 // # Several databases
 //
-// [Slot] gives every user one of 256 slots. [Shards] spreads users over databases by their slots,
-// and [Move] moves users from one database to another, of the same dialect or not, while programs
-// use both.
+// [Slot] gives every user one of 256 slots. A program with several databases has a Store for each,
+// and picks that of a user by the slot: docs/scaling.md shows how.
 //
 // # Schema
 //
@@ -193,7 +192,6 @@
 //	labhealth_reconciled_users user_id, at, missing, deleted: when a Reconciler compared a user, since when the service has none,
 //	                       and when DeleteUser was called
 //	labhealth_schema       version
-//	labhealth_database     id: a random ID of these tables
 //	labhealth_readings     view of the samples: user_id, resource, provider, source_type, time, value, unit, type,
 //	                       seconds (of an interval), timezone_offset, at, document
 //	labhealth_reports      view of the summaries: user_id, resource, id, version, document

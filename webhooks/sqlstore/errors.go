@@ -117,8 +117,7 @@ func failed(op string, err error) error {
 	if err == nil {
 		return nil
 	}
-	switch err.(type) { //nolint:errorlint // an error of the application that wraps one has its own text
-	case *Error, storeError:
+	if _, ok := err.(*Error); ok { //nolint:errorlint // an error of the application that wraps one has its own text
 		return err
 	}
 	return &Error{Op: op, SQLState: sqlState(err), Rejected: isRejection(err), TimedOut: exceedsLimit(err), err: err}

@@ -250,7 +250,7 @@ func (s *Store) storeResults(ctx context.Context, order *labhealth.Order, result
 		orderID: order.ID, userID: order.UserID, version: newest.ClampUnixNano(readAt), status: results.Metadata.Status, document: string(document), needsOrder: needsOrder,
 	}
 	err = s.transact(ctx, "apply results", func(tx *sql.Tx) (err error) {
-		changed, err = s.applyResults(ctx, tx, r, false)
+		changed, err = s.applyResults(ctx, tx, r)
 		return err
 	})
 	if err != nil {

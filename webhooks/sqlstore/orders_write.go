@@ -102,7 +102,6 @@ type receivedOrder struct {
 	user             uuid.UUID
 	timeline         []Transition
 	delivery         int32
-	copied           *orderRow // the row of another store that it was copied from; nil if it was received
 }
 
 // orderSlot holds what is stored of an order, and what to write in its place.
@@ -127,7 +126,6 @@ type orderSlot struct {
 	order      *labhealth.Order      // of row.document; nil until it is needed
 	written    map[string]Transition // entries of the timeline that are new, or have other content
 	added      []Transition          // those that are new
-	copied     *orderRow             // of the version that won
 }
 
 func newReceivedOrder(slot *orderSlot, order *labhealth.Order, document string) *receivedOrder {
@@ -222,14 +220,11 @@ func (s *orderSlot) put(r *receivedOrder) (outcome newest.Outcome, transitions i
 	received := orderRow{id: s.id, user: r.user, updated: r.updated, version: r.version, created: nanoseconds(r.order.CreatedAt),
 		results: ResultsNone, document: r.document}
 	received.transaction, received.parent = chainOf(r.order)
-	if c := r.copied; c != nil {
-		received.missing, received.created, received.transaction, received.parent = c.missing, c.created, c.transaction, c.parent
-	}
-	missing := s.missing(r, wins)
+	missing := s.missing(r)
 	winner, other := s.row, received
 	if wins {
 		winner, other = other, winner
-		s.order, s.copied, s.isDirty = r.order, r.copied, true
+		s.order, s.isDirty = r.order, true
 		s.isReplaced = s.isReplaced || received.document != s.row.document
 		s.isNewer = s.isNewer || outcome != newest.Same
 		winner.status, winner.since, winner.results = other.status, other.since, cmp.Or(other.results, ResultsNone)
@@ -255,15 +250,12 @@ func (s *orderSlot) put(r *receivedOrder) (outcome newest.Outcome, transitions i
 
 // missing returns since when the service does not have the order, after a version was received.
 // Only what was read after that, and an event with a newer version, show that the service has it.
-func (s *orderSlot) missing(r *receivedOrder, wins bool) int64 {
+func (s *orderSlot) missing(r *receivedOrder) int64 {
 	since := s.row.missing
 	if since > s.now+int64(maxSkew) { // the clock was ahead: it says nothing
 		since = 1
 	}
-	switch {
-	case r.copied != nil && wins && r.version > since:
-		return r.copied.missing
-	case r.copied == nil && r.receivedAt > since && (r.isRead || r.updated > s.row.updated):
+	if r.receivedAt > since && (r.isRead || r.updated > s.row.updated) {
 		return 0
 	}
 	return s.row.missing
@@ -335,10 +327,6 @@ func (s *orderSlot) derive(now int64) {
 	row.status, row.since, row.results = string(status), since, resultsStateOf(top, s.timeline, s.stored)
 	isOther := !s.isStored || s.isBack || *row != before
 	s.hasChanged = s.hasChanged || isOther
-	if s.copied != nil {
-		row.checkAt, row.resultAt = s.copied.checkAt, s.copied.resultAt
-		return
-	}
 	if isOther || row.checkAt != 0 && row.checkAt <= now {
 		row.checkAt = checkAt(top, status, since, now)
 	}
@@ -389,14 +377,13 @@ func transitionArgs(t *Transition) (order, id string, at int64, status, detail s
 type receivedResults struct {
 	orderID, userID uuid.UUID
 	version         int64
-	revision        int64 // of results of another store; 0 if they were read
 	status          labhealth.ResultsStatus
 	document        string // JSON
 	needsOrder      bool   // they are stored only if the order is
 }
 
 // applyResults stores results in a transaction, and queues the reaction to them.
-func (s *Store) applyResults(ctx context.Context, tx *sql.Tx, r receivedResults, silent bool) (changed bool, err error) {
+func (s *Store) applyResults(ctx context.Context, tx *sql.Tx, r receivedResults) (changed bool, err error) {
 	if err := s.dialect.lockUsers(ctx, tx, []string{r.userID.String()}); err != nil {
 		return false, err
 	}
@@ -412,7 +399,7 @@ func (s *Store) applyResults(ctx context.Context, tx *sql.Tx, r receivedResults,
 		return false, err
 	}
 	if changed = outcome != newest.Same; changed {
-		revision = max(revision+1, r.revision)
+		revision++
 	}
 	user, text := cmp.Or(slot.row.user, r.userID), r.document
 	if text == document {
@@ -435,8 +422,8 @@ func (s *Store) applyResults(ctx context.Context, tx *sql.Tx, r receivedResults,
 			return false, err
 		}
 	}
-	if !changed || silent {
-		return changed, nil
+	if !changed {
+		return false, nil
 	}
 	b := &batch{results: []resultsChange{{r.orderID, user, revision, digest(r.document)}}}
 	return true, s.queue(ctx, tx, b)

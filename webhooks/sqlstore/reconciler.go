@@ -66,9 +66,10 @@ type Reconciler struct {
 	// Client is the client of the team whose data is in Store. It is required.
 	Client *labhealth.Client
 	// Owns, if not nil, reports whether Store holds the data of a user. The data of other users is
-	// not applied. With [Shards], run a Reconciler for each Store with
+	// not applied. A program with several databases runs a Reconciler for each Store, such as one
+	// with
 	//
-	//	func(userID uuid.UUID) bool { return shards.Store(userID) == store }
+	//	func(userID uuid.UUID) bool { return sqlstore.Slot(userID) >= 128 }
 	//
 	// Each reads the lists of all orders and users, and the data of its own users only.
 	Owns func(userID uuid.UUID) bool

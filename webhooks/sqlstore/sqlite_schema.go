@@ -74,13 +74,6 @@ CREATE TABLE labhealth_deliveries (
 ) WITHOUT ROWID;
 CREATE INDEX labhealth_deliveries_at ON labhealth_deliveries (at);
 
--- A random ID of these tables. With it, the number of a delivery identifies the delivery among those
--- of several databases: see Move.
-CREATE TABLE labhealth_database (
-    id TEXT PRIMARY KEY
-);
-INSERT INTO labhealth_database (id) VALUES (lower(hex(randomblob(16))));
-
 -- Deliveries that wait for a worker. due is when one that failed may be attempted again, and 0 if it
 -- has not failed. It is between 1 and 4503599627370496 if a batch with the delivery exceeded a time limit:
 -- it is to be tried alone, in the order of due.

@@ -87,7 +87,7 @@ func TestSchema(t *testing.T) {
 			}
 		}
 	}
-	if diff := cmp.Diff(tables[0], tables[1]); diff != "" || len(tables[0]) != 21 {
+	if diff := cmp.Diff(tables[0], tables[1]); diff != "" || len(tables[0]) != 20 {
 		t.Errorf("%d tables %s", len(tables[0]), diff)
 	}
 }

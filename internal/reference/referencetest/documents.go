@@ -17,8 +17,11 @@ import (
 
 // referenceDocuments is the number of generated documents for each operation.
 func referenceDocuments() uint64 {
-	if os.Getenv("LABHEALTH_TEST_LONG") == "1" {
+	switch {
+	case os.Getenv("LABHEALTH_TEST_LONG") != "":
 		return 1000
+	case testing.Short():
+		return 4
 	}
 	return 20
 }

@@ -10,6 +10,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/labhealth/labhealth-go/internal/reference"
@@ -25,29 +26,49 @@ type source struct {
 // ParsePackage parses the package under test, without its tests.
 func ParsePackage(t testing.TB) (*token.FileSet, []*ast.File) {
 	t.Helper()
-	paths, err := filepath.Glob("*.go")
+	p, err := parsed()
 	if err != nil {
 		t.Fatal(err)
 	}
-	fset := token.NewFileSet()
-	var files []*ast.File
+	return p.fset, p.files
+}
+
+type parsedPackage struct {
+	fset  *token.FileSet
+	files []*ast.File
+}
+
+// parsed parses once, because many tests need the package.
+var parsed = sync.OnceValues(func() (p parsedPackage, err error) {
+	paths, err := filepath.Glob("*.go")
+	if err != nil {
+		return p, err
+	}
+	p.fset = token.NewFileSet()
 	for _, path := range paths {
 		if strings.HasSuffix(path, "_test.go") {
 			continue
 		}
-		file, err := parser.ParseFile(fset, path, nil, parser.ParseComments)
+		file, err := parser.ParseFile(p.fset, path, nil, parser.ParseComments)
 		if err != nil {
-			t.Fatal(err)
+			return p, err
 		}
-		files = append(files, file)
+		p.files = append(p.files, file)
 	}
-	return fset, files
-}
+	return p, nil
+})
 
 func readSource(t testing.TB) *source {
 	t.Helper()
+	ParsePackage(t)
+	return checkedSource()
+}
+
+// checkedSource is the source of what ParsePackage returns. No test changes it.
+var checkedSource = sync.OnceValue(func() *source {
 	s := &source{fields: map[string]bool{}, constants: map[string]map[string][]string{}}
-	fset, files := ParsePackage(t)
+	p, _ := parsed()
+	fset, files := p.fset, p.files
 	for _, file := range files {
 		s.readFields(file)
 	}
@@ -77,7 +98,7 @@ func readSource(t testing.TB) *source {
 		s.constants[named.Obj().Name()][value] = append(s.constants[named.Obj().Name()][value], name)
 	}
 	return s
-}
+})
 
 func (s *source) readFields(file *ast.File) {
 	for _, decl := range file.Decls {
