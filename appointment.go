@@ -1,5 +1,7 @@
 package labhealth
 
+// Source of this file: public API reference only.
+
 import (
 	"encoding/json"
 	"log/slog"
@@ -10,7 +12,7 @@ import (
 
 // AppointmentType is the kind of an [Appointment]: where the sample is collected.
 //
-// Values other than the constants occur in responses. Source: public API reference only.
+// Values other than the constants occur in responses.
 type AppointmentType string
 
 // Values of [AppointmentType].
@@ -25,7 +27,7 @@ const (
 
 // AppointmentStatus is the state of an [Appointment].
 //
-// Values other than the constants occur. Source: public API reference only.
+// Values other than the constants occur.
 type AppointmentStatus string
 
 // Values of [AppointmentStatus].
@@ -41,7 +43,7 @@ const (
 // AppointmentEventStatus is the status of an [AppointmentEvent]. A confirmed appointment has the
 // event status scheduled.
 //
-// Values other than the constants occur. Source: public API reference only.
+// Values other than the constants occur.
 type AppointmentEventStatus string
 
 // Values of [AppointmentEventStatus].
@@ -56,7 +58,7 @@ const (
 
 // AppointmentProvider is the company that collects the sample.
 //
-// Values other than the constants occur. Source: public API reference only.
+// Values other than the constants occur.
 type AppointmentProvider string
 
 // Values of [AppointmentProvider].
@@ -69,8 +71,7 @@ const (
 
 // Appointment is an appointment to collect the sample of an order.
 //
-// Printed or logged, it shows only its ID and status. Its JSON encoding is not redacted. Source:
-// public API reference only.
+// Printed or logged, it shows only its ID and status. Its JSON encoding is not redacted.
 type Appointment struct {
 	ID      uuid.UUID `json:"id"`       // appointment ID
 	UserID  uuid.UUID `json:"user_id"`  // the service's ID of the user
@@ -120,8 +121,7 @@ func (v Appointment) LogValue() slog.Value {
 
 func (a *Appointment) verify() error { return requireID(a.ID, "appointment") }
 
-// AppointmentEvent is an entry in the history of an [Appointment]. Source: public API reference
-// only.
+// AppointmentEvent is an entry in the history of an [Appointment].
 type AppointmentEvent struct {
 	CreatedAt time.Time              `json:"created_at"` // when it happened
 	Status    AppointmentEventStatus `json:"status"`     // status after the event
@@ -131,8 +131,7 @@ type AppointmentEvent struct {
 	RawObject `json:"-"`
 }
 
-// USAddress is an address in the United States, in requests and in responses. Source: public API
-// reference only.
+// USAddress is an address in the United States, in requests and in responses.
 type USAddress struct {
 	FirstLine  string  `json:"first_line"`           // street and number
 	SecondLine *string `json:"second_line,omitzero"` // nil if there is none
@@ -141,7 +140,7 @@ type USAddress struct {
 	ZipCode    string  `json:"zip_code"`             // ZIP code, such as 94105 or 94105-1234
 	// Unit is nil if there is none.
 	//
-	// Deprecated: there is no replacement. Source: public API reference only.
+	// Deprecated: there is no replacement.
 	Unit *string `json:"unit,omitzero"`
 	// AccessNotes describes how to enter the building. It has at most 1000 characters, and is nil
 	// if absent.
@@ -150,7 +149,7 @@ type USAddress struct {
 	RawObject `json:"-"`
 }
 
-// LngLat is a position in degrees. Source: public API reference only.
+// LngLat is a position in degrees.
 type LngLat struct {
 	Lng float64 `json:"lng"` // longitude, -180 to 180
 	Lat float64 `json:"lat"` // latitude, -90 to 90
@@ -159,8 +158,7 @@ type LngLat struct {
 }
 
 // AppointmentAvailability holds the times at which an appointment can be booked: the response of
-// [AppointmentsService.AtHomeAvailability] and [AppointmentsService.WalkInAvailability]. Source:
-// public API reference only.
+// [AppointmentsService.AtHomeAvailability] and [AppointmentsService.WalkInAvailability].
 type AppointmentAvailability struct {
 	Slots []DaySlots `json:"slots"` // by day, and for walk-in appointments by site
 	// Timezone is the IANA time zone of the dates, nil if they have several or it is unknown. Then
@@ -172,7 +170,7 @@ type AppointmentAvailability struct {
 
 func (a *AppointmentAvailability) verify() error { return requireList(a.Slots) }
 
-// DaySlots holds the times of one day, at one site. Source: public API reference only.
+// DaySlots holds the times of one day, at one site.
 type DaySlots struct {
 	// Location is the site of a walk-in appointment, nil for an appointment at home.
 	Location *AppointmentLocation `json:"location,omitzero"`
@@ -182,8 +180,7 @@ type DaySlots struct {
 	RawObject `json:"-"`
 }
 
-// AppointmentLocation is the site of a walk-in appointment: a patient service center. Source:
-// public API reference only.
+// AppointmentLocation is the site of a walk-in appointment: a patient service center.
 type AppointmentLocation struct {
 	Location LngLat    `json:"location"`          // position
 	Distance *int64    `json:"distance,omitzero"` // nil if unknown; no unit is documented; probably miles
@@ -196,7 +193,7 @@ type AppointmentLocation struct {
 	RawObject `json:"-"`
 }
 
-// TimeSlot is a time at which an appointment can be booked. Source: public API reference only.
+// TimeSlot is a time at which an appointment can be booked.
 type TimeSlot struct {
 	// BookingKey identifies the slot for [BookAppointmentBody] and [RescheduleAppointmentBody]. If
 	// it is nil, the slot cannot be booked.
@@ -214,8 +211,7 @@ type TimeSlot struct {
 	RawObject `json:"-"`
 }
 
-// AppointmentCancellationReason is a reason to cancel an appointment. Source: public API reference
-// only.
+// AppointmentCancellationReason is a reason to cancel an appointment.
 type AppointmentCancellationReason struct {
 	ID           uuid.UUID `json:"id"`            // for [CancelAppointmentBody]
 	Name         string    `json:"name"`          // human-readable reason

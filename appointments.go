@@ -1,5 +1,7 @@
 package labhealth
 
+// Source of this file: public API reference only.
+
 import (
 	"context"
 	"fmt"
@@ -58,8 +60,7 @@ func (t AppointmentType) operation(atHome, walkIn string) (string, error) {
 	return "", invalid(fmt.Sprintf("must be AppointmentAtHome (%s) or AppointmentWalkIn (%s)", AppointmentAtHome, AppointmentWalkIn), "kind")
 }
 
-// AtHomeAvailabilityParams selects times of appointments at home. Source: public API reference
-// only.
+// AtHomeAvailabilityParams selects times of appointments at home.
 type AtHomeAvailabilityParams struct {
 	StartDate Date // the first day; zero for the service's default
 }
@@ -80,7 +81,7 @@ func (s *AppointmentsService) AtHomeAvailability(ctx context.Context, address US
 }
 
 // WalkInAvailabilityParams selects times of walk-in appointments. Give the ZIP code to search the
-// sites near it, or the codes of sites. Source: public API reference only.
+// sites near it, or the codes of sites.
 type WalkInAvailabilityParams struct {
 	Redacted
 
@@ -135,8 +136,7 @@ func (q queryValues) setStartDate(d Date) {
 	}
 }
 
-// BookAppointmentBody is the request body of [AppointmentsService.Book]. Source: public API
-// reference only.
+// BookAppointmentBody is the request body of [AppointmentsService.Book].
 type BookAppointmentBody struct {
 	Redacted
 
@@ -189,8 +189,7 @@ func (s *AppointmentsService) Book(ctx context.Context, kind AppointmentType, or
 	return call(ctx, coreOf(s), new(Appointment), r, opts)
 }
 
-// RequestAppointmentBody is the request body of [AppointmentsService.Request]. Source: public API
-// reference only.
+// RequestAppointmentBody is the request body of [AppointmentsService.Request].
 type RequestAppointmentBody struct {
 	Redacted
 
@@ -218,8 +217,7 @@ func (s *AppointmentsService) Request(ctx context.Context, orderID uuid.UUID, bo
 	return call(ctx, coreOf(s), new(Appointment), request{op: opRequestAtHome, ids: []string{orderID.String()}, body: &body}, opts)
 }
 
-// RescheduleAppointmentBody is the request body of [AppointmentsService.Reschedule]. Source: public
-// API reference only.
+// RescheduleAppointmentBody is the request body of [AppointmentsService.Reschedule].
 type RescheduleAppointmentBody struct {
 	Redacted
 
@@ -250,8 +248,7 @@ func (s *AppointmentsService) Reschedule(ctx context.Context, kind AppointmentTy
 	return call(ctx, coreOf(s), new(Appointment), request{op: op, ids: []string{orderID.String()}, body: &body}, opts)
 }
 
-// CancelAppointmentBody is the request body of [AppointmentsService.Cancel]. Source: public API
-// reference only.
+// CancelAppointmentBody is the request body of [AppointmentsService.Cancel].
 type CancelAppointmentBody struct {
 	Redacted
 

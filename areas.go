@@ -1,5 +1,7 @@
 package labhealth
 
+// Source of this file: public API reference only.
+
 import (
 	"context"
 	"encoding/json"
@@ -11,7 +13,7 @@ import (
 
 // PSCLab is a lab with patient service centers. Each operation supports only some of the values.
 //
-// Values other than the constants occur. Source: public API reference only.
+// Values other than the constants occur.
 type PSCLab string
 
 // Values of [PSCLab].
@@ -24,7 +26,7 @@ const (
 
 // LabLocationCapability is a service of a patient service center.
 //
-// Values other than the constants occur. Source: public API reference only.
+// Values other than the constants occur.
 type LabLocationCapability string
 
 // Values of [LabLocationCapability].
@@ -38,7 +40,7 @@ const (
 
 // AppointmentServiceType is how appointments at home are made with a provider.
 //
-// Values other than the constants occur. Source: public API reference only.
+// Values other than the constants occur.
 type AppointmentServiceType string
 
 // Values of [AppointmentServiceType].
@@ -56,7 +58,7 @@ const (
 	opOrderSites = "GET /v3/order/{order_id}/psc/info"
 )
 
-// AreaParams selects an area. Source: public API reference only.
+// AreaParams selects an area.
 type AreaParams struct {
 	Redacted
 
@@ -85,7 +87,7 @@ func (p AreaParams) query() queryValues {
 }
 
 // AreaInfo reports how samples can be collected in an area: the response of
-// [AppointmentsService.Area]. Source: public API reference only.
+// [AppointmentsService.Area].
 type AreaInfo struct {
 	ZipCode    string             `json:"zip_code"`   // the ZIP code searched
 	Phlebotomy PhlebotomyAreaInfo `json:"phlebotomy"` // collection at home
@@ -102,8 +104,7 @@ func (a *AreaInfo) verify() error {
 	return nil
 }
 
-// PhlebotomyAreaInfo reports who collects samples at home in an area. Source: public API reference
-// only.
+// PhlebotomyAreaInfo reports who collects samples at home in an area.
 type PhlebotomyAreaInfo struct {
 	IsServed  bool                     `json:"is_served"` // whether there is a provider
 	Providers []PhlebotomyProviderInfo `json:"providers"` // empty if IsServed is false
@@ -111,7 +112,7 @@ type PhlebotomyAreaInfo struct {
 	RawObject `json:"-"`
 }
 
-// PhlebotomyProviderInfo is a provider of appointments at home. Source: public API reference only.
+// PhlebotomyProviderInfo is a provider of appointments at home.
 type PhlebotomyProviderInfo struct {
 	Name         AppointmentProvider      `json:"name"`          // the provider
 	ServiceTypes []AppointmentServiceType `json:"service_types"` // how appointments are made
@@ -119,8 +120,7 @@ type PhlebotomyProviderInfo struct {
 	RawObject `json:"-"`
 }
 
-// PSCAreaInfo reports the patient service centers of a lab in an area. Source: public API reference
-// only.
+// PSCAreaInfo reports the patient service centers of a lab in an area.
 type PSCAreaInfo struct {
 	PatientServiceCenters PSCAreaInfoDetails `json:"patient_service_centers"` // their number and services
 	SupportedBillTypes    []Billing          `json:"supported_bill_types"`    // accepted billing types
@@ -129,8 +129,7 @@ type PSCAreaInfo struct {
 	RawObject `json:"-"`
 }
 
-// PSCAreaInfoDetails sums up the patient service centers of a lab in an area. Source: public API
-// reference only.
+// PSCAreaInfoDetails sums up the patient service centers of a lab in an area.
 type PSCAreaInfoDetails struct {
 	WithinRadius int64  `json:"within_radius"` // number of sites within the radius
 	Radius       string `json:"radius"`        // the radius searched
@@ -140,7 +139,7 @@ type PSCAreaInfoDetails struct {
 	RawObject `json:"-"`
 }
 
-// SitesParams selects patient service centers. Source: public API reference only.
+// SitesParams selects patient service centers.
 type SitesParams struct {
 	Redacted
 
@@ -173,8 +172,7 @@ func (p SitesParams) query() queryValues {
 	return q
 }
 
-// OrderSitesParams selects patient service centers near the patient of an order. Source: public API
-// reference only.
+// OrderSitesParams selects patient service centers near the patient of an order.
 type OrderSitesParams struct {
 	// Radius is the distance from the patient's address: 10, 20, 25, 50 or 100, probably miles. The
 	// service's default is 25.
@@ -190,7 +188,7 @@ func (p OrderSitesParams) query() queryValues {
 }
 
 // PSCInfo lists the patient service centers of a lab: the response of [AppointmentsService.Sites]
-// and [AppointmentsService.OrderSites]. Source: public API reference only.
+// and [AppointmentsService.OrderSites].
 type PSCInfo struct {
 	LabID                 int64         `json:"lab_id"`                  // lab ID
 	Slug                  PSCLab        `json:"slug"`                    // the lab
@@ -201,7 +199,7 @@ type PSCInfo struct {
 
 func (p *PSCInfo) verify() error { return requireList(p.PatientServiceCenters) }
 
-// LabLocation is a patient service center of a lab. Source: public API reference only.
+// LabLocation is a patient service center of a lab.
 type LabLocation struct {
 	Metadata           LabLocationMetadata     `json:"metadata"`             // name, address and contact
 	Distance           int64                   `json:"distance"`             // no unit is documented; probably miles
@@ -213,8 +211,7 @@ type LabLocation struct {
 	RawObject `json:"-"`
 }
 
-// LabLocationMetadata is the name, the address and the contact of a patient service center. Source:
-// public API reference only.
+// LabLocationMetadata is the name, the address and the contact of a patient service center.
 type LabLocationMetadata struct {
 	Name        string  `json:"name"`                  // human-readable name
 	State       string  `json:"state"`                 // state, usually two letters

@@ -86,6 +86,7 @@ type bridgedBody struct {
 	value any
 }
 
+func (b *bridgedBody) unwrap() any           { return b.value }
 func (b *bridgedBody) validate(v *validator) { b.types.Validate(b.value, bridgedValidator{v}) }
 
 type bridgedResponse struct {

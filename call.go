@@ -2,6 +2,7 @@ package labhealth
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"reflect"
 	"time"
@@ -143,19 +144,22 @@ func (c *core) perform(ctx context.Context, r request, o *observation, opts []Ca
 
 // prepare takes the steps before the first attempt: options, validation, encoding.
 func (c *core) prepare(r *request, o *observation, opts []CallOption) (*transport.Request, *callConfig, error) {
-	if err := r.misuse(); err != nil {
-		return nil, nil, err
-	}
-	cfg, err := c.configure(r, opts)
+	cfg, err := c.configure(r, o, opts)
 	if err != nil {
 		return nil, nil, err
 	}
-	cfg.header = c.headers(o, cfg.header)
-	if !cfg.skipValidation {
-		if err := r.validate(); err != nil {
-			return nil, nil, err
-		}
+	if err := r.validate(cfg.skipValidation); err != nil {
+		return nil, nil, err
 	}
 	q, err := c.encode(r, cfg)
 	return q, cfg, err
+}
+
+// withOp sets the operation of a *ValidationError.
+func withOp(op string, err error) error {
+	var v *ValidationError
+	if errors.As(err, &v) {
+		v.Op = op
+	}
+	return err
 }

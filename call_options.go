@@ -3,6 +3,7 @@ package labhealth
 import (
 	"bytes"
 	"cmp"
+	"maps"
 	"net/http"
 	"net/textproto"
 	"net/url"
@@ -28,8 +29,8 @@ type callConfig struct {
 	repeatable     bool // the operation accepts an idempotency key
 }
 
-// configure applies the options of a call.
-func (c *core) configure(r *request, opts []CallOption) (*callConfig, error) {
+// configure applies the options of a call. The observation may be nil.
+func (c *core) configure(r *request, o *observation, opts []CallOption) (*callConfig, error) {
 	cfg := &callConfig{
 		header: http.Header{}, policy: c.policy,
 		maxBody: cmp.Or(c.maxBody, r.maxBody, maxBody), repeatable: r.repeatable,
@@ -45,7 +46,33 @@ func (c *core) configure(r *request, opts []CallOption) (*callConfig, error) {
 			return nil, err
 		}
 	}
+	cfg.header = c.headers(o, cfg.header)
 	return cfg, nil
+}
+
+// headers returns the headers of a call: those of the client, replaced by those of the observers,
+// replaced by those of the call. The observation may be nil.
+func (c *core) headers(o *observation, call http.Header) http.Header {
+	if len(c.header) == 0 && o == nil {
+		return call
+	}
+	h := c.header.Clone()
+	if h == nil {
+		h = http.Header{}
+	}
+	if o != nil {
+		for name, values := range o.header {
+			name = textproto.CanonicalMIMEHeaderKey(name)
+			values = slices.DeleteFunc(slices.Clone(values), func(value string) bool {
+				return !isDefaultHeader(name) || !isHeader(name, value)
+			})
+			if len(values) > 0 {
+				h[name] = values
+			}
+		}
+	}
+	maps.Copy(h, call)
+	return h
 }
 
 // Response is the HTTP response of a call, in addition to the value that the call returns. See

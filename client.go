@@ -26,6 +26,12 @@ type Client struct {
 	Users *UsersService
 	// Link connects users to providers.
 	Link *LinkService
+	// Insurance looks up payors and diagnosis codes.
+	Insurance *InsuranceService
+	// UnmatchedResults decides about results that a lab sent without a matching order.
+	UnmatchedResults *UnmatchedResultsService
+	// LabReports reads lab reports, such as PDFs, into results.
+	LabReports *LabReportsService
 	// Providers lists the providers that users can connect.
 	Providers *ProvidersService
 	// Wearables reads the wearable data of users as raw JSON. ReadAll, ReadSummaries and
@@ -54,6 +60,9 @@ func NewClient(apiKey string, opts ...Option) (*Client, error) {
 		Appointments:      &AppointmentsService{c},
 		Users:             &UsersService{c},
 		Link:              &LinkService{c},
+		Insurance:         &InsuranceService{c},
+		UnmatchedResults:  &UnmatchedResultsService{c},
+		LabReports:        &LabReportsService{c},
 		Providers:         &ProvidersService{c},
 		Wearables:         &WearablesService{c},
 		Workouts:          &WorkoutsService{c},

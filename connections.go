@@ -1,5 +1,7 @@
 package labhealth
 
+// Source of this file: public API reference only.
+
 import (
 	"cmp"
 	"context"
@@ -13,7 +15,7 @@ import (
 )
 
 // ConnectionErrorType is the reason why a connection to a provider does not work. Values other than
-// the constants occur. Source: public API reference only.
+// the constants occur.
 type ConnectionErrorType string
 
 // Values of [ConnectionErrorType].
@@ -29,7 +31,7 @@ const (
 )
 
 // Availability reports whether a resource of a connected provider can be read. Values other than
-// the constants occur. Source: public API reference only.
+// the constants occur.
 type Availability string
 
 // Values of [Availability].
@@ -44,7 +46,6 @@ const (
 )
 
 // ConnectedProvider is a provider that a user has connected, with the state of the connection.
-// Source: public API reference only.
 type ConnectedProvider struct {
 	Name      string    `json:"name"`       // display name
 	Slug      string    `json:"slug"`       // stable identifier; see [Provider]
@@ -63,7 +64,7 @@ type ConnectedProvider struct {
 	RawObject `json:"-"`
 }
 
-// ConnectionErrorDetails is why a connection does not work. Source: public API reference only.
+// ConnectionErrorDetails is why a connection does not work.
 type ConnectionErrorDetails struct {
 	ErrorType    ConnectionErrorType `json:"error_type"`    // the reason
 	ErrorMessage string              `json:"error_message"` // human-readable
@@ -72,8 +73,7 @@ type ConnectionErrorDetails struct {
 	RawObject `json:"-"`
 }
 
-// ResourceAvailability reports whether a resource of a connected provider can be read. Source:
-// public API reference only.
+// ResourceAvailability reports whether a resource of a connected provider can be read.
 type ResourceAvailability struct {
 	Status Availability `json:"status"` // whether it can be read
 	// ScopeRequirements has the scopes that the resource needs, nil if the provider has no scopes.
@@ -83,7 +83,6 @@ type ResourceAvailability struct {
 }
 
 // ScopeRequirementsGrants has the scopes that a resource needs, by the decision of the user.
-// Source: public API reference only.
 type ScopeRequirementsGrants struct {
 	UserGranted ScopeRequirements `json:"user_granted"` // scopes that the user granted
 	UserDenied  ScopeRequirements `json:"user_denied"`  // scopes that the user denied
@@ -91,7 +90,7 @@ type ScopeRequirementsGrants struct {
 	RawObject `json:"-"`
 }
 
-// ScopeRequirements lists scopes of a provider. Source: public API reference only.
+// ScopeRequirements lists scopes of a provider.
 type ScopeRequirements struct {
 	Required []string `json:"required"` // scopes without which the resource is unavailable
 	Optional []string `json:"optional"` // scopes that add data
@@ -101,7 +100,6 @@ type ScopeRequirements struct {
 
 // ConnectedProviders returns the providers that a user has connected: GET
 // /v2/user/providers/{user_id}. The keys of the map are not documented; "providers" is usual.
-// Source: public API reference only.
 func (s *UsersService) ConnectedProviders(ctx context.Context, userID uuid.UUID, opts ...CallOption) (map[string][]ConnectedProvider, error) {
 	var list connectedProviders
 	r := request{op: opConnectedProviders, ids: []string{userID.String()}, out: &list}
@@ -137,8 +135,7 @@ func (c *connectedProviders) decode(document []byte) error {
 }
 
 // Disconnect ends the connection of a user to a provider: DELETE /v2/user/{user_id}/{provider}. The
-// error for a provider that is not connected matches [ErrNotFound]. Source: public API reference
-// only.
+// error for a provider that is not connected matches [ErrNotFound].
 func (s *UsersService) Disconnect(ctx context.Context, userID uuid.UUID, provider Provider, opts ...CallOption) (*UserDeletion, error) {
 	r := request{op: opDisconnect, ids: []string{userID.String(), string(provider)}}
 	return call(ctx, coreOf(s), new(UserDeletion), r, opts)

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"reflect"
 	"strings"
@@ -19,6 +20,16 @@ import (
 // reader is implemented by what a response is decoded into if that is no JSON object or array.
 type reader interface {
 	read(*transport.Response) error
+}
+
+// stream is a reader of a body that is not held in memory.
+type stream interface {
+	reader
+	accepts() string // the media type
+	check() error    // why nothing can be read
+	// open reads the start of a body of at most limit bytes, and returns a reader of all of it. If
+	// it rejects the body, it may return the part that it read.
+	open(body io.Reader, limit int64) (all io.Reader, rejected []byte, err error)
 }
 
 // decode decodes a 2xx response into r.out.
@@ -157,8 +168,8 @@ func requireID(id uuid.UUID, resource string) error {
 	return nil
 }
 
-// decodeValue decodes a document into v with unmarshal, and verifies it. The types of this package need
-// an object.
+// decodeValue decodes a document into v with unmarshal and verifies it. The types of this package
+// need an object.
 func decodeValue(document []byte, v any, unmarshal func([]byte) error) error {
 	if v, ok := v.(listShaped); ok && document[0] == '[' {
 		var elements []json.RawMessage

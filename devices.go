@@ -1,5 +1,7 @@
 package labhealth
 
+// Source of this file: public API reference only.
+
 import (
 	"context"
 
@@ -7,7 +9,7 @@ import (
 )
 
 // DeviceSourceType is the kind of a [Device], or the method by which it measures. Values other than
-// the constants occur. Source: public API reference only.
+// the constants occur.
 type DeviceSourceType string
 
 // Values of [DeviceSourceType].
@@ -35,7 +37,7 @@ const (
 	opGetDevice   = "GET /v2/user/{user_id}/device/{device_id}"
 )
 
-// Device is a device or an app that recorded data of a user. Source: public API reference only.
+// Device is a device or an app that recorded data of a user.
 type Device struct {
 	ID         uuid.UUID        `json:"id"`          // the service's ID of the device
 	UserID     uuid.UUID        `json:"user_id"`     // the service's ID of the user
@@ -54,14 +56,13 @@ type Device struct {
 
 func (d *Device) verify() error { return requireID(d.ID, "device") }
 
-// Devices returns the devices of a user: GET /v2/user/{user_id}/device. Source: public API
-// reference only.
+// Devices returns the devices of a user: GET /v2/user/{user_id}/device.
 func (s *UsersService) Devices(ctx context.Context, userID uuid.UUID, opts ...CallOption) ([]Device, error) {
 	return callList[Device](ctx, coreOf(s), request{op: opListDevices, ids: []string{userID.String()}}, opts)
 }
 
 // Device returns one device of a user: GET /v2/user/{user_id}/device/{device_id}. The error for an
-// unknown device matches [ErrNotFound]. Source: public API reference only.
+// unknown device matches [ErrNotFound].
 func (s *UsersService) Device(ctx context.Context, userID, deviceID uuid.UUID, opts ...CallOption) (*Device, error) {
 	return call(ctx, coreOf(s), new(Device), request{op: opGetDevice, ids: []string{userID.String(), deviceID.String()}}, opts)
 }

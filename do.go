@@ -22,6 +22,9 @@ import (
 // received JSON, or a pointer for encoding/json. Responses of this package's types are decoded and
 // verified as by the methods.
 //
+// A 200 response of a path below /v2/link that reports an error is an *[APIError], as for
+// [LinkService].
+//
 // In errors, logs and observers the operation is that of the method with the same path, such as
 // "GET /v3/order/{order_id}", or, if there is none, "GET (Do)".
 func (c *Client) Do(ctx context.Context, method, path string, body, out any, opts ...CallOption) error {
@@ -44,8 +47,12 @@ func (c *core) doPath(ctx context.Context, method, path string, body, out any, o
 	if encoded != nil {
 		r.body = json.RawMessage(encoded)
 	}
+	r.errorsIn200 = strings.Contains(r.op, linkPath) || strings.HasPrefix(path, linkPath)
 	return c.do(ctx, r, opts)
 }
+
+// linkPath is the prefix of the operations that may report an error with status 200.
+const linkPath = "/v2/link/"
 
 // target is the endpoint of a call of Do.
 type target struct {

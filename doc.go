@@ -38,8 +38,9 @@
 // # Operations
 //
 // The methods belong to [OrdersService], [OrderTransactionsService], [LabTestsService],
-// [AppointmentsService], [UsersService], [LinkService], [ProvidersService], [WearablesService],
-// [WorkoutsService] and [TeamService].
+// [AppointmentsService], [InsuranceService], [UnmatchedResultsService], [LabReportsService],
+// [UsersService], [LinkService], [ProvidersService], [WearablesService], [WorkoutsService] and
+// [TeamService].
 //
 //	POST   /v3/order/import                                        Client.Orders.Import (closed beta)
 //	POST   /v3/order                                               Client.Orders.Create
@@ -92,6 +93,20 @@
 //	GET    /v3/order/psc/appointment/cancellation-reasons          Client.Appointments.CancellationReasons
 //	GET    /v3/order/{order_id}/phlebotomy/appointment             Client.Appointments.Get
 //	GET    /v3/order/{order_id}/psc/appointment                    Client.Appointments.Get
+//	GET    /v3/insurance/search/payor                              Client.Insurance.SearchPayors
+//	POST   /v3/insurance/search/payor                              Client.Insurance.SearchPayorsDeprecated (deprecated)
+//	POST   /v3/payor                                               Client.Insurance.CreatePayor
+//	GET    /v3/insurance/search/diagnosis                          Client.Insurance.SearchDiagnoses
+//	POST   /v3/insurance/validate_icd_codes                        Client.Insurance.ValidateICDCodes
+//	GET    /v3/unmatched_result                                    Client.UnmatchedResults.List, All
+//	GET    /v3/unmatched_result/{raw_result_id}                    Client.UnmatchedResults.Get
+//	POST   /v3/unmatched_result/{raw_result_id}/accept             Client.UnmatchedResults.Accept
+//	POST   /v3/unmatched_result/{raw_result_id}/resolve            Client.UnmatchedResults.Resolve
+//	GET    /v3/unmatched_result_test/case                          Client.UnmatchedResults.TestCases
+//	POST   /v3/unmatched_result_test                               Client.UnmatchedResults.CreateTest
+//	GET    /v3/unmatched_result_test/{run_id}                      Client.UnmatchedResults.Test
+//	POST   /lab_report/v1/parser/job                               Client.LabReports.Create
+//	GET    /lab_report/v1/parser/job/{job_id}                      Client.LabReports.Get
 //	GET    /v2/user/                                               Client.Users.List, All
 //	POST   /v2/user                                                Client.Users.Create, GetOrCreate
 //	GET    /v2/user/{user_id}                                      Client.Users.Get
@@ -106,12 +121,18 @@
 //	GET    /v2/user/providers/{user_id}                            Client.Users.ConnectedProviders
 //	DELETE /v2/user/{user_id}/{provider}                           Client.Users.Disconnect
 //	POST   /v2/user/refresh/{user_id}                              Client.Users.Refresh
+//	POST   /v2/user/{user_id}/insurance                            Client.Users.CreateInsurance
+//	GET    /v2/user/{user_id}/insurance/latest                     Client.Users.LatestInsurance
+//	POST   /v2/user/{user_id}/sign_in_token                        Client.Users.CreateSignInToken
 //	GET    /v2/introspect/resources                                Client.Users.Resources, AllResources
 //	GET    /v2/introspect/historical_pull                          Client.Users.HistoricalPulls, AllHistoricalPulls
 //	POST   /v2/link/token                                          Client.Link.CreateToken
 //	GET    /v2/link/provider/oauth/{oauth_provider}                Client.Link.OAuth
 //	GET    /v2/link/providers                                      Client.Link.Providers
 //	POST   /v2/link/connect/demo                                   Client.Link.ConnectDemo
+//	POST   /v2/link/provider/password/{provider}                   Client.Link.ConnectPassword
+//	POST   /v2/link/provider/password/{provider}/complete_mfa      Client.Link.CompletePasswordMFA
+//	POST   /v2/link/provider/email/{provider}                      Client.Link.ConnectEmail
 //	GET    /v2/providers                                           Client.Providers.List
 //	GET    /v2/summary/{resource}/{user_id}                        Client.Wearables.Summaries
 //	GET    /v2/timeseries/{user_id}/{resource}/grouped             Client.Wearables.Samples, SamplePages
@@ -135,10 +156,16 @@
 // The public API reference describes the family of services to which this one belongs, as of
 // version 0.4.687. It fills the gaps of the specification, and a deployment may differ from it.
 //
-// Statements based on the reference alone end with "Source: public API reference only.", or name
-// the part that does, as in "Source of the path: public API reference only." Where the two
-// documents disagree, the client sends what the specification says and accepts both. Statements
-// that neither of them supports are marked as inferences.
+// The interface specification has these operations: Orders.Import, Orders.Create, Orders.Update,
+// Orders.Reschedule, Orders.Release, Orders.List, Orders.All, Orders.Results,
+// Orders.RequisitionPDF, LabTests.List, LabTests.All, LabTests.ListDeprecated, Users.List,
+// Users.All, Users.Create, Users.GetOrCreate, Users.Delete, Users.UndoDelete,
+// Users.HistoricalPulls, Users.AllHistoricalPulls, Workouts.Stream. The others, with the types that
+// only they use, rest on the reference alone. Elsewhere, statements based on the reference alone
+// end with "Source: public API reference only.", or name the part that does, as in "Source of the
+// path: public API reference only." Where the two documents disagree, the client sends what the
+// specification says and accepts both. Statements that neither of them supports are marked as
+// inferences.
 //
 // # Environments
 //

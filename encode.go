@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"errors"
+	"io"
 	"strings"
 
 	"github.com/labhealth/labhealth-go/internal/jsonread"
@@ -16,7 +17,7 @@ func (c *core) encode(r *request, cfg *callConfig) (*transport.Request, error) {
 	if err != nil {
 		return nil, err
 	}
-	body, err := encodeBody(r.body)
+	body, mediaType, err := encodeBody(r.body)
 	if err != nil {
 		return nil, err
 	}
@@ -27,17 +28,17 @@ func (c *core) encode(r *request, cfg *callConfig) (*transport.Request, error) {
 	if len(cfg.query) > 0 {
 		target += "?" + cfg.query.Encode()
 	}
-	pdf, isPDF := r.out.(*pdfCopy)
+	out, isStream := r.out.(stream)
 	h := cfg.header
 	h["User-Agent"] = c.userAgent
 	if h.Get("Accept") == "" {
 		h["Accept"] = jsonType
-		if isPDF {
-			h["Accept"] = []string{pdfType}
+		if isStream {
+			h["Accept"] = []string{out.accepts()}
 		}
 	}
 	if body != nil {
-		h["Content-Type"] = jsonType
+		h["Content-Type"] = mediaType
 	}
 	if cfg.idempotencyKey != "" {
 		h.Set("X-Idempotency-Key", cfg.idempotencyKey)
@@ -51,8 +52,8 @@ func (c *core) encode(r *request, cfg *callConfig) (*transport.Request, error) {
 			ReadTimeout: p.ReadTimeout, WriteTimeout: max(p.WriteTimeout, r.minTimeout), Strict: p.Strict,
 		},
 	}
-	if isPDF {
-		pdf.limit, q.Open = cfg.maxBody, pdf.open
+	if isStream {
+		q.Open = func(body io.Reader) (io.Reader, []byte, error) { return out.open(body, q.MaxBody) }
 	}
 	return q, nil
 }
@@ -77,25 +78,40 @@ func (c *core) endpoint(r *request) (method, path string, err error) {
 	return method, path, err
 }
 
-func encodeBody(body any) ([]byte, error) {
+// wrapped is implemented by the body of a request of package management.
+type wrapped interface{ unwrap() any }
+
+// formBody is implemented by request bodies that are sent as multipart/form-data.
+type formBody interface {
+	form() (body []byte, mediaType string, err error)
+}
+
+// encodeBody returns the bytes of a body and the value of Content-Type.
+func encodeBody(body any) (encoded []byte, mediaType []string, err error) {
 	switch body := body.(type) {
 	case nil:
-		return nil, nil
-	case *bridgedBody:
-		return encodeBody(body.value)
+		return nil, nil, nil
+	case wrapped:
+		return encodeBody(body.unwrap())
 	case json.RawMessage:
 		if jsonread.Valid(body) != nil {
-			return nil, invalid("must be valid JSON in UTF-8", "body")
+			return nil, nil, invalid("must be valid JSON in UTF-8", "body")
 		}
-		return body, nil
+		return body, jsonType, nil
+	case formBody:
+		encoded, mediaType, err := body.form()
+		if err != nil {
+			return nil, nil, invalid("cannot be written as a form", "body")
+		}
+		return encoded, []string{mediaType}, nil
 	}
-	encoded, err := jsonread.MarshalPlain(body)
+	encoded, err = jsonread.MarshalPlain(body)
 	if err == nil {
-		return encoded, nil
+		return encoded, jsonType, nil
 	}
 	var at *jsonread.ValueError
 	if errors.As(err, &at) {
-		return nil, invalid(at.Reason, append([]string{"body"}, at.Path...)...)
+		return nil, nil, invalid(at.Reason, append([]string{"body"}, at.Path...)...)
 	}
-	return nil, invalid("cannot be written as JSON", "body")
+	return nil, nil, invalid("cannot be written as JSON", "body")
 }

@@ -1,7 +1,9 @@
 package labhealth
 
+// Source of this file: public API reference only.
+
 // HealthInsuranceCreateRequest is the patient's health insurance in a request. Every field is
-// optional. Source: public API reference only.
+// optional.
 type HealthInsuranceCreateRequest struct {
 	Redacted
 
@@ -18,7 +20,7 @@ type HealthInsuranceCreateRequest struct {
 	DiagnosisCodes          []string                 `json:"diagnosis_codes,omitzero"`     // ICD codes
 }
 
-// PersonDetails is the person who is responsible for a bill. Source: public API reference only.
+// PersonDetails is the person who is responsible for a bill.
 type PersonDetails struct {
 	Redacted
 
@@ -32,7 +34,7 @@ type PersonDetails struct {
 // ResponsibleRelationship is the patient's relationship to the person in
 // [HealthInsuranceCreateRequest.ResponsibleDetails].
 //
-// Values other than the constants occur. Source: public API reference only.
+// Values other than the constants occur.
 type ResponsibleRelationship string
 
 // Values of [ResponsibleRelationship].
@@ -53,10 +55,7 @@ func (h *HealthInsuranceCreateRequest) validate(v *validator) {
 		v.within("responsible_details", func() {
 			v.required("first_name", p.FirstName)
 			v.required("last_name", p.LastName)
-			v.within("address", func() {
-				a := &p.Address
-				v.address(a.FirstLine, a.City, a.State, a.Zip, a.Country, a.AccessNotes)
-			})
+			v.within("address", func() { p.Address.validate(v) })
 			v.required("phone_number", p.PhoneNumber)
 		})
 	}

@@ -1,5 +1,7 @@
 package labhealth
 
+// Source of this file: public API reference only.
+
 import (
 	"context"
 	"encoding/json"
@@ -24,8 +26,7 @@ const (
 	HistoricalPullRetrying HistoricalPullStatus = "retrying"
 )
 
-// ListHistoricalPullsParams selects historical pulls. Zero fields are not sent. Source: public API
-// reference only.
+// ListHistoricalPullsParams selects historical pulls. Zero fields are not sent.
 type ListHistoricalPullsParams struct {
 	UserID    uuid.UUID // pulls of one user
 	Provider  string    // pulls from one [Provider] or lab, by its slug
@@ -35,12 +36,12 @@ type ListHistoricalPullsParams struct {
 }
 
 // HistoricalPullPage is one page of historical pulls: the response of
-// [UsersService.HistoricalPulls]. Source: public API reference only.
+// [UsersService.HistoricalPulls].
 type HistoricalPullPage struct {
 	Data []UserHistoricalPulls `json:"data" jsonread:"own"` // the users of the page
 	// Next is the former name of NextCursor.
 	//
-	// Deprecated: use NextCursor. Source: public API reference only.
+	// Deprecated: use NextCursor.
 	Next *string `json:"next"`
 	// NextCursor is where the next page starts, nil on the last page.
 	NextCursor *string `json:"next_cursor"`
@@ -52,7 +53,7 @@ func (p *HistoricalPullPage) verify() error { return requireList(p.Data) }
 
 func (p *HistoricalPullPage) elements() (any, *string) { return p.Data, p.NextCursor }
 
-// UserHistoricalPulls holds the historical pulls of one user. Source: public API reference only.
+// UserHistoricalPulls holds the historical pulls of one user.
 type UserHistoricalPulls struct {
 	UserID   uuid.UUID                          `json:"user_id"`  // the service's ID of the user
 	Provider map[string]ProviderHistoricalPulls `json:"provider"` // by slug of the provider
@@ -61,7 +62,6 @@ type UserHistoricalPulls struct {
 }
 
 // ProviderHistoricalPulls lists which resources of one provider were pulled and which were not.
-// Source: public API reference only.
 type ProviderHistoricalPulls struct {
 	Pulled    map[string]HistoricalPull `json:"pulled"`     // by resource
 	NotPulled []Resource                `json:"not_pulled"` // resources
@@ -69,7 +69,7 @@ type ProviderHistoricalPulls struct {
 	RawObject `json:"-"`
 }
 
-// HistoricalPull is the pull of one resource. Source: public API reference only.
+// HistoricalPull is the pull of one resource.
 type HistoricalPull struct {
 	Status   HistoricalPullStatus   `json:"status"`   // status of the pull
 	Timeline HistoricalPullTimeline `json:"timeline"` // when the pull took place
@@ -90,7 +90,7 @@ type HistoricalPull struct {
 	RawObject `json:"-"`
 }
 
-// HistoricalPullTimeline holds the times of a pull. Source: public API reference only.
+// HistoricalPullTimeline holds the times of a pull.
 type HistoricalPullTimeline struct {
 	ScheduledAt time.Time  `json:"scheduled_at"`        // when the pull was scheduled
 	StartedAt   *time.Time `json:"started_at,omitzero"` // nil before the pull starts

@@ -1,5 +1,7 @@
 package labhealth
 
+// Source of this file: public API reference only.
+
 import (
 	"context"
 
@@ -10,8 +12,7 @@ import (
 
 const opListLabAccounts = "GET /v3/lab_test/lab_account"
 
-// LabAccount is an account with a lab, through which orders are placed. Source: public API
-// reference only.
+// LabAccount is an account with a lab, through which orders are placed.
 type LabAccount struct {
 	ID            uuid.UUID               `json:"id"`              // lab account ID
 	Lab           string                  `json:"lab"`             // [Lab.Slug] of the lab
@@ -33,8 +34,7 @@ type LabAccount struct {
 	RawObject `json:"-"`
 }
 
-// LabAccountStatus is the status of a [LabAccount]. Values other than the constants occur. Source:
-// public API reference only.
+// LabAccountStatus is the status of a [LabAccount]. Values other than the constants occur.
 type LabAccountStatus string
 
 // Values of [LabAccountStatus].
@@ -47,7 +47,7 @@ const (
 
 // LabAccountDelegatedFlow tells which parts of an order are delegated to a physician network: the
 // order, its results, both or none. Orders of a delegated account need a physician. Values other
-// than the constants occur. Source: public API reference only.
+// than the constants occur.
 type LabAccountDelegatedFlow string
 
 // Values of [LabAccountDelegatedFlow].
@@ -58,8 +58,7 @@ const (
 	LabAccountNotDelegated    LabAccountDelegatedFlow = "not_delegated"
 )
 
-// ListLabAccountsParams selects lab accounts. Zero fields are not sent. Source: public API
-// reference only.
+// ListLabAccountsParams selects lab accounts. Zero fields are not sent.
 type ListLabAccountsParams struct {
 	LabAccountID uuid.UUID        // one account
 	Status       LabAccountStatus // accounts with this status
@@ -87,8 +86,7 @@ func (l *labAccountList) verify() error {
 }
 
 // LabAccounts returns the lab accounts that the team may use: GET /v3/lab_test/lab_account. Their
-// IDs are the LabAccountID of orders, order sets and the other methods of the catalog. Source:
-// public API reference only.
+// IDs are the LabAccountID of orders, order sets and the other methods of the catalog.
 func (s *LabTestsService) LabAccounts(ctx context.Context, params ListLabAccountsParams, opts ...CallOption) ([]LabAccount, error) {
 	list, err := call(ctx, coreOf(s), new(labAccountList), request{op: opListLabAccounts, query: params}, opts)
 	if err != nil {

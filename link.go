@@ -1,8 +1,11 @@
 package labhealth
 
+// Source of this file: public API reference only.
+
 import (
 	"context"
 	"encoding/json"
+	"net/url"
 
 	"github.com/google/uuid"
 )
@@ -54,6 +57,21 @@ func (t *LinkToken) verify() error {
 		return &unreadable{reason: "it has no readable link token"}
 	}
 	return nil
+}
+
+// LinkRedirect is what the query of [CreateLinkTokenBody.RedirectURL] says when the user returns.
+type LinkRedirect struct {
+	Redacted
+
+	State     ProviderLinkState // the parameter state: success or error; empty if it is missing
+	ErrorType LinkErrorType     // the parameter error_type: why the link failed; empty if it did not
+}
+
+// ParseLinkRedirect reads the query of the URL to which the user returns. Anyone can send a user to
+// this URL: the event provider.connection.created and [UsersService.ConnectedProviders] tell
+// whether a provider is connected.
+func ParseLinkRedirect(query url.Values) LinkRedirect {
+	return LinkRedirect{State: ProviderLinkState(query.Get("state")), ErrorType: LinkErrorType(query.Get("error_type"))}
 }
 
 // LinkSource is a provider to which a user can be sent: the response of [LinkService.OAuth].

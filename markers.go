@@ -1,5 +1,7 @@
 package labhealth
 
+// Source of this file, except for Marker and AoE: public API reference only.
+
 import (
 	"context"
 	"encoding/binary"
@@ -52,8 +54,7 @@ func markerKey(m *Marker) (key uuid.UUID) {
 	return key
 }
 
-// ExpectedResult is a result that the lab reports for a [Marker]. Source: public API reference
-// only.
+// ExpectedResult is a result that the lab reports for a [Marker].
 type ExpectedResult struct {
 	ID         int64   `json:"id"`                   // result ID
 	Name       string  `json:"name"`                 // human-readable name
@@ -66,7 +67,7 @@ type ExpectedResult struct {
 	RawObject `json:"-"`
 }
 
-// LOINC is an entry of the LOINC code system for measurements. Source: public API reference only.
+// LOINC is an entry of the LOINC code system for measurements.
 type LOINC struct {
 	ID   int64   `json:"id"`            // the service's ID of the entry
 	Name string  `json:"name"`          // human-readable name
@@ -119,8 +120,7 @@ const (
 )
 
 // MarkerPage is one page of markers: the response of [LabTestsService.Markers],
-// [LabTestsService.MarkersOfTest] and [LabTestsService.MarkersOfOrderSet]. Source: public API
-// reference only.
+// [LabTestsService.MarkersOfTest] and [LabTestsService.MarkersOfOrderSet].
 type MarkerPage struct {
 	Markers []Marker `json:"markers" jsonread:"own"` // the markers of the page
 	Total   *int64   `json:"total"`                  // number of markers on all pages, nil if not reported
@@ -140,7 +140,7 @@ func (p *MarkerPage) numbered() (items any, reported pageNumbers) {
 	return p.Markers, pageNumbers{number: p.Page, size: p.Size, total: p.Total}
 }
 
-// ListMarkersParams selects markers. Zero fields are not sent. Source: public API reference only.
+// ListMarkersParams selects markers. Zero fields are not sent.
 type ListMarkersParams struct {
 	LabIDs          []int64 // markers of these labs
 	LabSlug         string  // markers of one lab
@@ -168,8 +168,7 @@ func (p ListMarkersParams) query() queryValues {
 	return q
 }
 
-// Markers returns one page of all markers: GET /v3/lab_tests/markers. Source: public API reference
-// only.
+// Markers returns one page of all markers: GET /v3/lab_tests/markers.
 func (s *LabTestsService) Markers(ctx context.Context, params ListMarkersParams, opts ...CallOption) (*MarkerPage, error) {
 	return call(ctx, coreOf(s), new(MarkerPage), request{op: opListMarkers, query: params}, opts)
 }
@@ -178,7 +177,7 @@ func (s *LabTestsService) Markers(ctx context.Context, params ListMarkersParams,
 // one page at a time, and each range over it starts again. Iteration stops at the first error. The
 // iterator returns an error if the service repeats a page or ignores the page number. If the
 // service does not report the total, the first page that is empty or shorter than the page size is
-// the last one. Source: public API reference only.
+// the last one.
 func (s *LabTestsService) AllMarkers(ctx context.Context, params ListMarkersParams, opts ...CallOption) iter.Seq2[*Marker, error] {
 	return numberedPages(ctx, opts, opListMarkers, params.Page, params.Size, markerKey, func(ctx context.Context, number int, opts []CallOption) (numberedPage, error) {
 		params := params
@@ -188,7 +187,6 @@ func (s *LabTestsService) AllMarkers(ctx context.Context, params ListMarkersPara
 }
 
 // ListMarkersOfTestParams selects a page of the markers of a lab test. Zero fields are not sent.
-// Source: public API reference only.
 type ListMarkersOfTestParams struct {
 	LabAccountID uuid.UUID // zero for the team's default account
 
@@ -205,14 +203,14 @@ func (p ListMarkersOfTestParams) query() queryValues {
 }
 
 // MarkersOfTest returns one page of the markers of a lab test: GET
-// /v3/lab_tests/{lab_test_id}/markers. Source: public API reference only.
+// /v3/lab_tests/{lab_test_id}/markers.
 func (s *LabTestsService) MarkersOfTest(ctx context.Context, labTestID uuid.UUID, params ListMarkersOfTestParams, opts ...CallOption) (*MarkerPage, error) {
 	r := request{op: opListMarkersOfTest, ids: []string{labTestID.String()}, query: params}
 	return call(ctx, coreOf(s), new(MarkerPage), r, opts)
 }
 
 // AllMarkersOfTest returns an iterator over the markers of a lab test. See
-// [LabTestsService.AllMarkers]. Source: public API reference only.
+// [LabTestsService.AllMarkers].
 func (s *LabTestsService) AllMarkersOfTest(ctx context.Context, labTestID uuid.UUID, params ListMarkersOfTestParams, opts ...CallOption) iter.Seq2[*Marker, error] {
 	return numberedPages(ctx, opts, opListMarkersOfTest, params.Page, params.Size, markerKey, func(ctx context.Context, number int, opts []CallOption) (numberedPage, error) {
 		params := params
@@ -222,7 +220,7 @@ func (s *LabTestsService) AllMarkersOfTest(ctx context.Context, labTestID uuid.U
 }
 
 // ListMarkersOfOrderSetParams selects a page of the markers of an order set. Zero fields are not
-// sent. Source: public API reference only.
+// sent.
 type ListMarkersOfOrderSetParams struct {
 	Page int // page number; the first page is 1, the default
 	Size int // markers per page, 1 to 100; the service's default is 50
@@ -238,7 +236,7 @@ func (p ListMarkersOfOrderSetParams) query() queryValues {
 
 // MarkersOfOrderSet returns one page of the markers that an order with this order set would have:
 // POST /v3/lab_tests/list_order_set_markers. Their questions ([Marker.AoE]) are those that
-// [CreateOrderBody.AoEAnswers] has to answer. Source: public API reference only.
+// [CreateOrderBody.AoEAnswers] has to answer.
 //
 // The request creates no order. Because it is a POST, it is retried like other writes: only if it
 // was provably not processed. After any other error the call can be made again.
@@ -247,8 +245,7 @@ func (s *LabTestsService) MarkersOfOrderSet(ctx context.Context, body OrderSetRe
 }
 
 // AllMarkersOfOrderSet returns an iterator over the markers that an order with this order set would
-// have. See [LabTestsService.MarkersOfOrderSet] and [LabTestsService.AllMarkers]. Source: public
-// API reference only.
+// have. See [LabTestsService.MarkersOfOrderSet] and [LabTestsService.AllMarkers].
 func (s *LabTestsService) AllMarkersOfOrderSet(ctx context.Context, body OrderSetRequest, params ListMarkersOfOrderSetParams, opts ...CallOption) iter.Seq2[*Marker, error] {
 	return numberedPages(ctx, opts, opListMarkersOfOrderSet, params.Page, params.Size, markerKey, func(ctx context.Context, number int, opts []CallOption) (numberedPage, error) {
 		params := params
@@ -257,7 +254,7 @@ func (s *LabTestsService) AllMarkersOfOrderSet(ctx context.Context, body OrderSe
 	})
 }
 
-// GetMarkerParams selects the lab account of a marker. Source: public API reference only.
+// GetMarkerParams selects the lab account of a marker.
 type GetMarkerParams struct {
 	LabAccountID uuid.UUID // zero for the team's default account
 }
@@ -265,7 +262,7 @@ type GetMarkerParams struct {
 func (p GetMarkerParams) query() queryValues { return accountQuery(p.LabAccountID) }
 
 // Marker returns the marker with a lab's code: GET /v3/lab_tests/{lab_id}/markers/{provider_id}.
-// labID is [Lab.ID] and providerID is [Marker.ProviderID]. Source: public API reference only.
+// labID is [Lab.ID] and providerID is [Marker.ProviderID].
 func (s *LabTestsService) Marker(ctx context.Context, labID int64, providerID string, params GetMarkerParams, opts ...CallOption) (*Marker, error) {
 	r := request{op: opGetMarker, ids: []string{strconv.FormatInt(labID, 10), providerID}, query: params}
 	return call(ctx, coreOf(s), new(Marker), r, opts)

@@ -53,6 +53,9 @@ func (v ClinicalInformation) MarshalJSON() ([]byte, error)  { return jsonread.Ma
 func (v *CommunicationSettings) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
 func (v CommunicationSettings) MarshalJSON() ([]byte, error)  { return jsonread.Marshal(v) }
 
+func (v *CompanyDetails) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+func (v CompanyDetails) MarshalJSON() ([]byte, error)  { return jsonread.Marshal(v) }
+
 func (v *ConnectedProvider) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
 func (v ConnectedProvider) MarshalJSON() ([]byte, error)  { return jsonread.Marshal(v) }
 
@@ -68,8 +71,14 @@ func (v DaySlots) MarshalJSON() ([]byte, error)  { return jsonread.Marshal(v) }
 func (v *DemoConnection) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
 func (v DemoConnection) MarshalJSON() ([]byte, error)  { return jsonread.Marshal(v) }
 
+func (v *DeprecatedPayor) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+func (v DeprecatedPayor) MarshalJSON() ([]byte, error)  { return jsonread.Marshal(v) }
+
 func (v *Device) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
 func (v Device) MarshalJSON() ([]byte, error)  { return jsonread.Marshal(v) }
+
+func (v *Diagnosis) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+func (v Diagnosis) MarshalJSON() ([]byte, error)  { return jsonread.Marshal(v) }
 
 func (v *EventDestinationPreferences) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
 func (v EventDestinationPreferences) MarshalJSON() ([]byte, error)  { return jsonread.Marshal(v) }
@@ -95,8 +104,26 @@ func (v HistoricalPullPage) MarshalJSON() ([]byte, error)  { return jsonread.Mar
 func (v *HistoricalPullTimeline) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
 func (v HistoricalPullTimeline) MarshalJSON() ([]byte, error)  { return jsonread.Marshal(v) }
 
+func (v *ICDValidation) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+func (v ICDValidation) MarshalJSON() ([]byte, error)  { return jsonread.Marshal(v) }
+
+func (v *ICDViolation) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+func (v ICDViolation) MarshalJSON() ([]byte, error)  { return jsonread.Marshal(v) }
+
+func (v *ICDWarning) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+func (v ICDWarning) MarshalJSON() ([]byte, error)  { return jsonread.Marshal(v) }
+
+func (v *Insurance) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+func (v Insurance) MarshalJSON() ([]byte, error)  { return jsonread.Marshal(v) }
+
+func (v *InsuredPerson) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+func (v InsuredPerson) MarshalJSON() ([]byte, error)  { return jsonread.Marshal(v) }
+
 func (v *LOINC) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
 func (v LOINC) MarshalJSON() ([]byte, error)  { return jsonread.Marshal(v) }
+
+func (v *LOINCMatch) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+func (v LOINCMatch) MarshalJSON() ([]byte, error)  { return jsonread.Marshal(v) }
 
 func (v *Lab) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
 func (v Lab) MarshalJSON() ([]byte, error)  { return jsonread.Marshal(v) }
@@ -109,6 +136,9 @@ func (v LabLocation) MarshalJSON() ([]byte, error)  { return jsonread.Marshal(v)
 
 func (v *LabLocationMetadata) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
 func (v LabLocationMetadata) MarshalJSON() ([]byte, error)  { return jsonread.Marshal(v) }
+
+func (v *LabReportResult) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+func (v LabReportResult) MarshalJSON() ([]byte, error)  { return jsonread.Marshal(v) }
 
 func (v *LabTest) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
 func (v LabTest) MarshalJSON() ([]byte, error)  { return jsonread.Marshal(v) }
@@ -148,6 +178,21 @@ func (v MarkerPage) MarshalJSON() ([]byte, error)  { return jsonread.Marshal(v) 
 
 func (v *MarkerPricing) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
 func (v MarkerPricing) MarshalJSON() ([]byte, error)  { return jsonread.Marshal(v) }
+
+func (v *MatchReviewCandidate) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+func (v MatchReviewCandidate) MarshalJSON() ([]byte, error)  { return jsonread.Marshal(v) }
+
+func (v *MatchReviewCandidateGroup) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+func (v MatchReviewCandidateGroup) MarshalJSON() ([]byte, error)  { return jsonread.Marshal(v) }
+
+func (v *MatchReviewLab) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+func (v MatchReviewLab) MarshalJSON() ([]byte, error)  { return jsonread.Marshal(v) }
+
+func (v *MatchReviewMarker) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+func (v MatchReviewMarker) MarshalJSON() ([]byte, error)  { return jsonread.Marshal(v) }
+
+func (v *MatchReviewPatient) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+func (v MatchReviewPatient) MarshalJSON() ([]byte, error)  { return jsonread.Marshal(v) }
 
 func (v *MissingResult) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
 func (v MissingResult) MarshalJSON() ([]byte, error)  { return jsonread.Marshal(v) }
@@ -200,6 +245,15 @@ func (v PSCAreaInfoDetails) MarshalJSON() ([]byte, error)  { return jsonread.Mar
 func (v *PSCInfo) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
 func (v PSCInfo) MarshalJSON() ([]byte, error)  { return jsonread.Marshal(v) }
 
+func (v *ParsedLabReportData) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+func (v ParsedLabReportData) MarshalJSON() ([]byte, error)  { return jsonread.Marshal(v) }
+
+func (v *ParsingJob) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+func (v ParsingJob) MarshalJSON() ([]byte, error)  { return jsonread.Marshal(v) }
+
+func (v *Payor) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+func (v Payor) MarshalJSON() ([]byte, error)  { return jsonread.Marshal(v) }
+
 func (v *PerformingLaboratory) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
 func (v PerformingLaboratory) MarshalJSON() ([]byte, error)  { return jsonread.Marshal(v) }
 
@@ -230,6 +284,12 @@ func (v ProviderDetails) MarshalJSON() ([]byte, error)  { return jsonread.Marsha
 func (v *ProviderHistoricalPulls) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
 func (v ProviderHistoricalPulls) MarshalJSON() ([]byte, error)  { return jsonread.Marshal(v) }
 
+func (v *ProviderLink) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+func (v ProviderLink) MarshalJSON() ([]byte, error)  { return jsonread.Marshal(v) }
+
+func (v *ProviderMFA) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+func (v ProviderMFA) MarshalJSON() ([]byte, error)  { return jsonread.Marshal(v) }
+
 func (v *ResendEventsResponse) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
 func (v ResendEventsResponse) MarshalJSON() ([]byte, error)  { return jsonread.Marshal(v) }
 
@@ -241,6 +301,9 @@ func (v ResourceStatistics) MarshalJSON() ([]byte, error)  { return jsonread.Mar
 
 func (v *Result) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
 func (v Result) MarshalJSON() ([]byte, error)  { return jsonread.Marshal(v) }
+
+func (v *ResultMetadata) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+func (v ResultMetadata) MarshalJSON() ([]byte, error)  { return jsonread.Marshal(v) }
 
 func (v *ResultsMetadata) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
 func (v ResultsMetadata) MarshalJSON() ([]byte, error)  { return jsonread.Marshal(v) }
@@ -262,6 +325,9 @@ func (v Shipment) MarshalJSON() ([]byte, error)  { return jsonread.Marshal(v) }
 
 func (v *ShippingAddress) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
 func (v ShippingAddress) MarshalJSON() ([]byte, error)  { return jsonread.Marshal(v) }
+
+func (v *SignInToken) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+func (v SignInToken) MarshalJSON() ([]byte, error)  { return jsonread.Marshal(v) }
 
 func (v *SleepStream) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
 func (v SleepStream) MarshalJSON() ([]byte, error)  { return jsonread.Marshal(v) }
@@ -295,6 +361,26 @@ func (v USStatePricingCondition) MarshalJSON() ([]byte, error)  { return jsonrea
 
 func (v *UnknownOrderDetails) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
 func (v UnknownOrderDetails) MarshalJSON() ([]byte, error)  { return jsonread.Marshal(v) }
+
+func (v *UnmatchedResult) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+func (v UnmatchedResult) MarshalJSON() ([]byte, error)  { return jsonread.Marshal(v) }
+
+func (v *UnmatchedResultPage) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+func (v UnmatchedResultPage) MarshalJSON() ([]byte, error)  { return jsonread.Marshal(v) }
+
+func (v *UnmatchedResultTest) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+func (v UnmatchedResultTest) MarshalJSON() ([]byte, error)  { return jsonread.Marshal(v) }
+
+func (v *UnmatchedResultTestCaseDefinition) UnmarshalJSON(b []byte) error {
+	return jsonread.Unmarshal(b, v)
+}
+func (v UnmatchedResultTestCaseDefinition) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
+
+func (v *UnmatchedResultTestFailure) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+func (v UnmatchedResultTestFailure) MarshalJSON() ([]byte, error)  { return jsonread.Marshal(v) }
+
+func (v *UnmatchedResultTestOrder) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+func (v UnmatchedResultTestOrder) MarshalJSON() ([]byte, error)  { return jsonread.Marshal(v) }
 
 func (v *User) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
 func (v User) MarshalJSON() ([]byte, error)  { return jsonread.Marshal(v) }
@@ -334,6 +420,10 @@ func (v Call) Format(s fmt.State, _ rune) { redact.Print(s, v.LogValue().String(
 
 func (v Order) Format(s fmt.State, _ rune) { redact.Print(s, v.LogValue().String()) }
 
+func (v ParsingJob) Format(s fmt.State, _ rune) { redact.Print(s, v.LogValue().String()) }
+
 func (v PostOrderResponse) Format(s fmt.State, _ rune) { redact.Print(s, v.LogValue().String()) }
+
+func (v UnmatchedResult) Format(s fmt.State, _ rune) { redact.Print(s, v.LogValue().String()) }
 
 func (v User) Format(s fmt.State, _ rune) { redact.Print(s, v.LogValue().String()) }

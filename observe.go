@@ -5,10 +5,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"maps"
 	"net/http"
-	"net/textproto"
-	"slices"
 	"strings"
 	"time"
 
@@ -65,8 +62,8 @@ type CallObserver struct {
 
 // WithCallObserver calls the functions of o before and after each call and after each attempt, in
 // the goroutine of the call, in which a panic of theirs continues. It may be given more than once:
-// the first observer starts first and ends last. A page of an iterator is a call; that a page does not continue the
-// previous one is found after its call.
+// the first observer starts first and ends last. A page of an iterator is a call; that a page does
+// not continue the previous one is found after its call.
 func WithCallObserver(o CallObserver) Option {
 	return func(c *config) error {
 		if o.Start == nil && o.Attempt == nil && o.End == nil {
@@ -155,31 +152,6 @@ func within(ctx, caller context.Context) (context.Context, context.CancelFunc) {
 		}
 	})
 	return limited, func() { stop(); release(); cancel() }
-}
-
-// headers returns the headers of a call: those of the client, replaced by those of the observers,
-// replaced by those of the call. The observation may be nil.
-func (c *core) headers(o *observation, call http.Header) http.Header {
-	if len(c.header) == 0 && o == nil {
-		return call
-	}
-	h := c.header.Clone()
-	if h == nil {
-		h = http.Header{}
-	}
-	if o != nil {
-		for name, values := range o.header {
-			name = textproto.CanonicalMIMEHeaderKey(name)
-			values = slices.DeleteFunc(slices.Clone(values), func(value string) bool {
-				return !isDefaultHeader(name) || !isHeader(name, value)
-			})
-			if len(values) > 0 {
-				h[name] = values
-			}
-		}
-	}
-	maps.Copy(h, call)
-	return h
 }
 
 // observe passes an attempt to the observers. ctx is the context of the requests.

@@ -194,3 +194,30 @@ func TestOperationsDocumentation(t *testing.T) {
 		}
 	}
 }
+
+// The package documentation names the operations of the interface specification, because the others
+// have the public API reference as their source.
+func TestSpecifiedOperations(t *testing.T) {
+	_, files := referencetest.ParsePackage(t)
+	var doc string
+	for _, f := range files {
+		doc += oneLine(f.Doc)
+	}
+	specified := map[string]bool{}
+	for _, d := range specifiedOperations {
+		specified[d.operation] = true
+	}
+	var names []string
+	for _, r := range readOperations(t) {
+		if !specified[r.operation] {
+			continue
+		}
+		for _, method := range r.methods {
+			names = append(names, r.service+"."+method)
+		}
+	}
+	want := "The interface specification has these operations: " + strings.Join(names, ", ") + "."
+	if !strings.Contains(doc, want) {
+		t.Errorf("the package documentation does not say: %s", want)
+	}
+}

@@ -168,6 +168,30 @@ func (o *Order) Reschedulable() bool {
 	return o.ActivateBy != nil && o.CurrentStatus().Modifiable()
 }
 
+// Cancelable reports whether [OrdersService.Cancel] is documented for the current status of the
+// order: before the sample is collected, at home also after the draw, and for a test kit only
+// before it is shipped. Canceling a walk-in order does not cancel its appointment. The result is
+// based on the received order: the service decides, and the order may have changed since. Source:
+// public API reference only.
+func (o *Order) Cancelable() bool {
+	status := o.CurrentStatus()
+	_, method, _ := status.parts()
+	atHome := method == string(CollectionMethodAtHomePhlebotomy)
+	switch status.LowLevel() {
+	case LowLevelOrdered, LowLevelAwaitingRegistration, LowLevelRequisitionBypassed:
+		return true
+	case LowLevelRequisitionCreated: // of a test kit that is registered, only after it was shipped
+		return !slices.ContainsFunc(o.Events, func(e OrderEvent) bool {
+			return e.Status.LowLevel() == LowLevelRegistered || e.Status.LowLevel() == LowLevelTransitCustomer
+		})
+	case LowLevelAppointmentPending, LowLevelAppointmentScheduled, LowLevelAppointmentCancelled:
+		return atHome || method == string(CollectionMethodWalkInTest)
+	case LowLevelDrawCompleted:
+		return atHome
+	}
+	return false
+}
+
 // Canceled reports whether the order was canceled: the top-level part of its current status is
 // cancelled. For a reduced response without events, such as that of an update, it uses the
 // deprecated Status.

@@ -1,5 +1,7 @@
 package labhealth
 
+// Source of this file: public API reference only.
+
 import (
 	"context"
 	"strconv"
@@ -21,7 +23,7 @@ const (
 // Cancel cancels an order: POST /v3/order/{order_id}/cancel. The service accepts it only before the
 // sample is on its way: which statuses that are depends on the collection method, so let the
 // service decide. Otherwise it responds with 400. The appointment of a walk-in order remains:
-// cancel it with [AppointmentsService.Cancel]. Source: public API reference only.
+// cancel it with [AppointmentsService.Cancel].
 //
 // It is never retried while an attempt may have been processed. If [OutcomeOf] its error is
 // [OutcomeUnknown], get the order and test it with [Order.Canceled]. Canceling it again is
@@ -33,7 +35,7 @@ func (s *OrdersService) Cancel(ctx context.Context, orderID uuid.UUID, opts ...C
 }
 
 // MarkDrawCompleted reports that the sample of an order with on-site collection was drawn: PATCH
-// /v3/order/{order_id}/draw_completed. Source: public API reference only.
+// /v3/order/{order_id}/draw_completed.
 func (s *OrdersService) MarkDrawCompleted(ctx context.Context, orderID uuid.UUID, opts ...CallOption) (*PostOrderResponse, error) {
 	return call(ctx, coreOf(s), new(PostOrderResponse), request{op: opMarkDrawCompleted, ids: []string{orderID.String()}}, opts)
 }
@@ -42,7 +44,7 @@ func (s *OrdersService) MarkDrawCompleted(ctx context.Context, orderID uuid.UUID
 const maxResendWindow = 60 * 24 * time.Hour
 
 // ResendEventsBody is the request body of [OrdersService.ResendEvents]. It selects orders by ID, by
-// time range, or both. Source: public API reference only.
+// time range, or both.
 type ResendEventsBody struct {
 	OrderIDs []uuid.UUID `json:"order_ids,omitzero"` // orders with these IDs
 	// StartAt and EndAt limit the time range. They are at most 60 days apart.
@@ -69,8 +71,7 @@ func (b *ResendEventsBody) validate(v *validator) {
 	}
 }
 
-// ResendEventsResponse is the response of [OrdersService.ResendEvents]. Source: public API
-// reference only.
+// ResendEventsResponse is the response of [OrdersService.ResendEvents].
 type ResendEventsResponse struct {
 	OrderIDs []uuid.UUID `json:"order_ids"` // orders whose events are sent again
 
@@ -80,15 +81,13 @@ type ResendEventsResponse struct {
 func (r *ResendEventsResponse) verify() error { return requireList(r.OrderIDs) }
 
 // ResendEvents makes the service send the latest webhook event of the selected orders again: POST
-// /v3/order/resend_events. It recovers events that a receiver has missed. Source: public API
-// reference only.
+// /v3/order/resend_events. It recovers events that a receiver has missed.
 func (s *OrdersService) ResendEvents(ctx context.Context, body ResendEventsBody, opts ...CallOption) (*ResendEventsResponse, error) {
 	return call(ctx, coreOf(s), new(ResendEventsResponse), request{op: opResendEvents, body: &body}, opts)
 }
 
 // CommunicationSettings controls how the service contacts the patient of an order: the response of
-// [OrdersService.CommunicationSettings] and [OrdersService.UpdateCommunicationSettings]. Source:
-// public API reference only.
+// [OrdersService.CommunicationSettings] and [OrdersService.UpdateCommunicationSettings].
 type CommunicationSettings struct {
 	OrderID    uuid.UUID `json:"order_id"`    // order ID
 	SMSEnabled bool      `json:"sms_enabled"` // whether the service sends text messages
@@ -99,26 +98,26 @@ type CommunicationSettings struct {
 func (c *CommunicationSettings) verify() error { return requireID(c.OrderID, "order") }
 
 // UpdateCommunicationSettingsBody is the request body of
-// [OrdersService.UpdateCommunicationSettings]. Source: public API reference only.
+// [OrdersService.UpdateCommunicationSettings].
 type UpdateCommunicationSettingsBody struct {
 	SMSEnabled bool `json:"sms_enabled"` // always sent: false disables text messages
 }
 
 // CommunicationSettings returns how the service contacts the patient of an order: GET
-// /v3/order/{order_id}/communication_settings. Source: public API reference only.
+// /v3/order/{order_id}/communication_settings.
 func (s *OrdersService) CommunicationSettings(ctx context.Context, orderID uuid.UUID, opts ...CallOption) (*CommunicationSettings, error) {
 	return call(ctx, coreOf(s), new(CommunicationSettings), request{op: opCommunicationSettings, ids: []string{orderID.String()}}, opts)
 }
 
 // UpdateCommunicationSettings changes how the service contacts the patient of an order: PATCH
-// /v3/order/{order_id}/communication_settings. Source: public API reference only.
+// /v3/order/{order_id}/communication_settings.
 func (s *OrdersService) UpdateCommunicationSettings(ctx context.Context, orderID uuid.UUID, body UpdateCommunicationSettingsBody, opts ...CallOption) (*CommunicationSettings, error) {
 	r := request{op: opUpdateCommunicationSettings, ids: []string{orderID.String()}, body: &body}
 	return call(ctx, coreOf(s), new(CommunicationSettings), r, opts)
 }
 
 // SimulateParams controls [OrdersService.Simulate]. The zero value simulates an order up to normal
-// results. Source: public API reference only.
+// results.
 type SimulateParams struct {
 	FinalStatus OrderStatus // where the simulation stops; empty for the last status
 	// Delay is how long the service waits, nil for the default. Its unit is not documented. The
@@ -136,8 +135,7 @@ func (p SimulateParams) query() queryValues {
 	return q
 }
 
-// SimulationFlags describes the results of a simulated order. See [SimulateParams]. Source: public
-// API reference only.
+// SimulationFlags describes the results of a simulated order. See [SimulateParams].
 type SimulationFlags struct {
 	Interpretation Interpretation `json:"interpretation,omitzero"` // normal if empty
 	ResultTypes    []ResultType   `json:"result_types,omitzero"`   // types of results; all types if nil
@@ -146,7 +144,7 @@ type SimulationFlags struct {
 }
 
 // Simulate advances an order through its statuses: POST /v3/order/{order_id}/test. It exists in
-// sandbox environments only. Source: public API reference only.
+// sandbox environments only.
 //
 // A nil error means that the service has accepted the simulation, not how far it leads: call
 // [OrdersService.Get] to read the status. These observations of the sandbox are not documented, and

@@ -1,5 +1,7 @@
 package labhealth
 
+// Source of this file: public API reference only.
+
 import (
 	"context"
 	"io"
@@ -31,14 +33,12 @@ func (s *OrdersService) RequisitionPDF(ctx context.Context, orderID uuid.UUID, w
 
 // ResultsPDF streams the lab report of an order to w and returns the number of bytes written: GET
 // /v3/order/{order_id}/result/pdf. See [Order.HasResults] and [ErrNoResults] for when there is one,
-// and [OrdersService.RequisitionPDF] for w, large files and errors. Source: public API reference
-// only.
+// and [OrdersService.RequisitionPDF] for w, large files and errors.
 func (s *OrdersService) ResultsPDF(ctx context.Context, orderID uuid.UUID, w io.Writer, opts ...CallOption) (n int64, err error) {
 	return callPDF(ctx, coreOf(s), request{op: opOrderResultsPDF, ids: []string{orderID.String()}}, w, opts)
 }
 
-// LabelsPDFParams describes the labels of [OrdersService.LabelsPDF]. Source: public API reference
-// only.
+// LabelsPDFParams describes the labels of [OrdersService.LabelsPDF].
 type LabelsPDFParams struct {
 	// CollectionDate is when the sample is collected. It is required. The service may print it as
 	// written, with its offset.
@@ -62,14 +62,14 @@ func (p LabelsPDFParams) query() queryValues {
 
 // LabelsPDF streams labels for the sample tubes of an order to w and returns the number of bytes
 // written: GET /v3/order/{order_id}/labels/pdf. See [OrdersService.RequisitionPDF] for w, large
-// files and errors. Source: public API reference only.
+// files and errors.
 func (s *OrdersService) LabelsPDF(ctx context.Context, orderID uuid.UUID, params LabelsPDFParams, w io.Writer, opts ...CallOption) (n int64, err error) {
 	return callPDF(ctx, coreOf(s), request{op: opOrderLabelsPDF, ids: []string{orderID.String()}, query: params}, w, opts)
 }
 
 // ABNPDF streams the Advanced Beneficiary Notice of an order to w and returns the number of bytes
 // written: GET /v3/order/{order_id}/abn_pdf. [Order.HasABN] reports whether there is one. See
-// [OrdersService.RequisitionPDF] for w, large files and errors. Source: public API reference only.
+// [OrdersService.RequisitionPDF] for w, large files and errors.
 func (s *OrdersService) ABNPDF(ctx context.Context, orderID uuid.UUID, w io.Writer, opts ...CallOption) (n int64, err error) {
 	return callPDF(ctx, coreOf(s), request{op: opOrderABNPDF, ids: []string{orderID.String()}}, w, opts)
 }
@@ -77,7 +77,7 @@ func (s *OrdersService) ABNPDF(ctx context.Context, orderID uuid.UUID, w io.Writ
 // CollectionInstructionsPDF streams the instructions for collecting the sample of an order to w and
 // returns the number of bytes written: GET /v3/order/{order_id}/collection_instruction_pdf.
 // [LabTest.HasCollectionInstructions] reports whether there are any. See
-// [OrdersService.RequisitionPDF] for w, large files and errors. Source: public API reference only.
+// [OrdersService.RequisitionPDF] for w, large files and errors.
 func (s *OrdersService) CollectionInstructionsPDF(ctx context.Context, orderID uuid.UUID, w io.Writer, opts ...CallOption) (n int64, err error) {
 	return callPDF(ctx, coreOf(s), request{op: opCollectionInstructionsPDF, ids: []string{orderID.String()}}, w, opts)
 }

@@ -1,5 +1,7 @@
 package labhealth
 
+// Source of this file: public API reference only.
+
 import (
 	"context"
 	"io"
@@ -19,7 +21,7 @@ const (
 )
 
 // OrderTransactionDetails is the response of [OrderTransactionsService.Get]. Orders contain the
-// shorter [OrderTransaction]. Source: public API reference only.
+// shorter [OrderTransaction].
 type OrderTransactionDetails struct {
 	ID     uuid.UUID              `json:"id"`              // transaction ID
 	TeamID uuid.UUID              `json:"team_id"`         // team ID
@@ -31,7 +33,7 @@ type OrderTransactionDetails struct {
 
 func (t *OrderTransactionDetails) verify() error { return requireID(t.ID, "order transaction") }
 
-// OrderSummary is one order of [OrderTransactionDetails]. Source: public API reference only.
+// OrderSummary is one order of [OrderTransactionDetails].
 type OrderSummary struct {
 	ID                  uuid.UUID           `json:"id"`                     // order ID
 	Origin              *OrderOrigin        `json:"origin,omitzero"`        // nil if unknown

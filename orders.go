@@ -210,9 +210,9 @@ func (b *UpdateOrderBody) validate(v *validator) {
 //
 // What to know before the first import. Source: public API reference only.
 //
-//   - SampleID is what the lab sends its results with: the requisition or control number of an order
-//     at Labcorp, the lab's reference ID at Quest. With another ID the service accepts the order,
-//     and its results never arrive. A duplicate is rejected with an *[APIError].
+//   - SampleID is what the lab sends its results with: the requisition or control number at
+//     Labcorp, the lab's reference ID at Quest. With another ID the service accepts the order, and
+//     its results never arrive. A duplicate is rejected with an *[APIError].
 //   - The latest status is then requisition_bypassed, after which an order goes on as after
 //     requisition_created. It has no requisition: [OrdersService.RequisitionPDF] fails.
 //   - The patient gets no message about the order, but does about what happens to it later:

@@ -216,11 +216,12 @@ func (p *PatientDetailsWithValidation) validate(v *validator) {
 func (g *GuarantorDetails) validate(v *validator) {
 	v.required("first_name", g.FirstName)
 	v.required("last_name", g.LastName)
-	v.within("address", func() {
-		a := &g.Address
-		v.address(a.FirstLine, a.City, a.State, a.Zip, a.Country, a.AccessNotes)
-	})
+	v.within("address", func() { g.Address.validate(v) })
 	v.required("phone_number", g.PhoneNumber)
+}
+
+func (a *Address) validate(v *validator) {
+	v.address(a.FirstLine, a.City, a.State, a.Zip, a.Country, a.AccessNotes)
 }
 
 // isMinor reports whether a person with this date of birth is under 18 in every time zone. A person

@@ -14,7 +14,6 @@ import (
 
 const (
 	maxPDF   = 64 << 20
-	pdfType  = "application/pdf"
 	pdfMagic = "%PDF-"
 	pdfEnd   = "%%EOF"
 	// maxPDFTail is how many bytes of the end readers of PDF search for pdfEnd. Some files are
@@ -44,10 +43,19 @@ func isNil(v any) bool {
 	return v == nil || value.Kind() == reflect.Pointer && value.IsNil()
 }
 
-// open reads the start of a response body. If the body is not a PDF, open returns the part that it
-// read, which may contain the reason.
-func (p *pdfCopy) open(body io.Reader) (pdf io.Reader, rejected []byte, err error) {
-	p.body = body
+func (p *pdfCopy) accepts() string { return "application/pdf" }
+
+func (p *pdfCopy) check() error {
+	if isNil(p.w) {
+		return invalid("must not be nil", "w")
+	}
+	return nil
+}
+
+// open reads the start of a body. If the body is not a PDF, the part that was read may contain the
+// reason.
+func (p *pdfCopy) open(body io.Reader, limit int64) (pdf io.Reader, rejected []byte, err error) {
+	p.body, p.limit = body, limit
 	if p.limit < int64(len(pdfMagic)) {
 		return nil, nil, transport.ErrTooLarge
 	}

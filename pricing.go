@@ -1,9 +1,10 @@
 package labhealth
 
+// Source of this file: public API reference only.
+
 import "encoding/json"
 
-// LabTestPricing has the prices of the lab tests of a [LabTestPage]. Source: public API reference
-// only.
+// LabTestPricing has the prices of the lab tests of a [LabTestPage].
 type LabTestPricing struct {
 	Currency string `json:"currency" default:"USD"` // ISO 4217 code; USD by default
 	// Data has the prices by lab test. That its keys are the IDs of lab tests is an inference.
@@ -12,7 +13,7 @@ type LabTestPricing struct {
 	RawObject `json:"-"`
 }
 
-// LabTestPanelPricing is the price of a lab test. Source: public API reference only.
+// LabTestPanelPricing is the price of a lab test.
 type LabTestPanelPricing struct {
 	Pricing Pricing `json:"pricing"` // the price of the whole test
 	// MarkerBreakdown has the prices by marker, nil if there are none. That its keys are the IDs of
@@ -22,7 +23,7 @@ type LabTestPanelPricing struct {
 	RawObject `json:"-"`
 }
 
-// MarkerPricing has the prices of the markers of a [MarkerPage]. Source: public API reference only.
+// MarkerPricing has the prices of the markers of a [MarkerPage].
 type MarkerPricing struct {
 	Currency string `json:"currency" default:"USD"` // ISO 4217 code; USD by default
 	// Data has the prices by marker. That its keys are the IDs of markers is an inference.
@@ -32,7 +33,7 @@ type MarkerPricing struct {
 }
 
 // Pricing is a price, or the reason why there is none. Amounts are in minor units of the currency,
-// such as cents. Source: public API reference only.
+// such as cents.
 type Pricing struct {
 	// BaseAmountMinor is the price before modifiers, nil if there is none.
 	BaseAmountMinor *int64 `json:"base_amount_minor,omitzero"`
@@ -44,7 +45,7 @@ type Pricing struct {
 	RawObject `json:"-"`
 }
 
-// PricingModifier changes a price under conditions. Source: public API reference only.
+// PricingModifier changes a price under conditions.
 type PricingModifier struct {
 	DeltaAmountMinor PricingModifierRange `json:"delta_amount_minor"` // added to the base amount
 	Conditions       PricingConditions    `json:"conditions"`         // when it is added
@@ -53,8 +54,7 @@ type PricingModifier struct {
 }
 
 // PricingModifierRange is the range of an amount in minor units of the currency. An amount that is
-// a single number is decoded as a range from that number to itself. Source: public API reference
-// only.
+// a single number is decoded as a range from that number to itself.
 type PricingModifierRange struct {
 	Minimum int64 `json:"minimum" jsonread:"scalar"` // the smallest amount
 	Maximum int64 `json:"maximum" jsonread:"scalar"` // the largest amount
@@ -62,7 +62,7 @@ type PricingModifierRange struct {
 	RawObject `json:"-"`
 }
 
-// PricingConditions are the conditions of a [PricingModifier]. Source: public API reference only.
+// PricingConditions are the conditions of a [PricingModifier].
 type PricingConditions struct {
 	// USState limits the modifier to some states, nil if it applies in all of them.
 	USState *USStatePricingCondition `json:"us_state,omitzero"`
@@ -72,8 +72,7 @@ type PricingConditions struct {
 	RawObject `json:"-"`
 }
 
-// USStatePricingCondition limits a [PricingModifier] to some states. Source: public API reference
-// only.
+// USStatePricingCondition limits a [PricingModifier] to some states.
 type USStatePricingCondition struct {
 	AnyOf []string `json:"any_of"` // postal codes of states, such as "CA"
 
@@ -81,7 +80,6 @@ type USStatePricingCondition struct {
 }
 
 // UnspecifiedPricing is the reason why there is no price. Values other than the constants occur.
-// Source: public API reference only.
 type UnspecifiedPricing string
 
 // Values of [UnspecifiedPricing].

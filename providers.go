@@ -1,14 +1,19 @@
 package labhealth
 
+// Source of this file: public API reference only.
+
 import "context"
 
 // Provider is the slug of a data source that a user can connect. Values other than the constants
-// occur. Source: public API reference only.
+// occur.
 //
 // A link with OAuth ([LinkService.OAuth]) is documented for oura, fitbit, garmin, strava, wahoo,
 // ihealth, withings, google_fit, dexcom_v3, polar, cronometer, omron, whoop_v2, my_fitness_pal_v2,
 // ultrahuman, runkeeper and google_health. A demo connection ([LinkService.ConnectDemo]) is
-// documented for apple_health_kit, fitbit, freestyle_libre and oura.
+// documented for apple_health_kit, fitbit, freestyle_libre and oura. A link with a password
+// ([LinkService.ConnectPassword]) is documented for whoop, renpho, peloton, zwift, eight_sleep,
+// beurer_api, dexcom, hammerhead, my_fitness_pal, kardia, abbott_libreview and tandem_source, and
+// one with an email address ([LinkService.ConnectEmail]) for freestyle_libre.
 type Provider string
 
 // Values of [Provider].
@@ -57,7 +62,6 @@ const (
 )
 
 // SourceAuthType is how a user signs in to a provider. Values other than the constants occur.
-// Source: public API reference only.
 type SourceAuthType string
 
 // Values of [SourceAuthType].
@@ -71,8 +75,7 @@ const (
 	SourceAuthTypeNone      SourceAuthType = ""
 )
 
-// SourceType is the kind of a provider. Values other than the constants occur. Source: public API
-// reference only.
+// SourceType is the kind of a provider. Values other than the constants occur.
 type SourceType string
 
 // Values of [SourceType].
@@ -90,8 +93,7 @@ type ProvidersService struct{ core *core }
 
 const opListProviders = "GET /v2/providers"
 
-// ListProvidersParams selects providers. Zero fields are not sent. Source: public API reference
-// only.
+// ListProvidersParams selects providers. Zero fields are not sent.
 type ListProvidersParams struct {
 	SourceType SourceType // providers of one kind
 }
@@ -102,7 +104,7 @@ func (p ListProvidersParams) query() queryValues {
 	return q
 }
 
-// ProviderDetails describes a provider. Source: public API reference only.
+// ProviderDetails describes a provider.
 type ProviderDetails struct {
 	Name        string  `json:"name"`        // display name
 	Slug        string  `json:"slug"`        // stable identifier; see [Provider]

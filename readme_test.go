@@ -1,7 +1,6 @@
 package labhealth_test
 
 import (
-	"cmp"
 	"errors"
 	"go/doc"
 	"go/parser"
@@ -9,7 +8,6 @@ import (
 	"io/fs"
 	"maps"
 	"os"
-	"path"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -68,40 +66,30 @@ func TestDocumentLinks(t *testing.T) {
 	}
 }
 
-// TestDocumentPackageLinks checks that the links to examples and names on pkg.go.dev lead to
-// existing ones, and that every link that is named in brackets is defined and used.
-func TestDocumentPackageLinks(t *testing.T) {
-	symbols := map[string]map[string]bool{}
-	for _, p := range publicPackages(t) {
-		symbols[p.ImportPath] = symbolsOf(p)
-	}
-	found := map[string]bool{}
-	for dir, list := range examples(t) {
-		for _, e := range list {
-			name := strings.ReplaceAll(cmp.Or(strings.TrimPrefix(e.Name, "_"), "package"), "_", ".")
-			found[path.Join(modulePath, dir)+"#"+name] = true
-		}
-	}
-	link := regexp.MustCompile(`https://pkg\.go\.dev/(` + modulePath + `[a-z/]*)#([\w.-]+)`)
-	links := 0
+// TestDocumentDefinitions checks that the links that are defined below the text of the Markdown
+// files lead to files that exist, in which there is the example or the name of their title, and
+// that every link that is named in brackets is defined and used.
+func TestDocumentDefinitions(t *testing.T) {
+	definition := regexp.MustCompile(`(?m)^\[([\w-]+)\]: (\S+)(?: "([\w.]+)")?$`)
+	titles := 0
 	for _, name := range documents(t) {
 		text := readFile(t, name)
-		for _, match := range link.FindAllStringSubmatch(text, -1) {
-			links++
-			anchor, isExample := strings.CutPrefix(match[2], "example-")
-			known := symbols[match[1]][anchor] || match[2] == "pkg-examples" || strings.HasPrefix(match[2], "hdr-")
-			if isExample { // Type.Method-Suffix, package-Suffix
-				words := strings.Split(strings.TrimPrefix(anchor, "package-"), "-")
-				words[len(words)-1] = lowerFirst(words[len(words)-1], strings.Contains(anchor, "-"))
-				known = found[match[1]+"#"+strings.Join(words, ".")]
-			}
-			if !known {
-				t.Errorf("%s links to %s#%s, which does not exist", name, match[1], match[2])
-			}
-		}
 		defined, used := map[string]bool{}, map[string]bool{}
-		for _, match := range regexp.MustCompile(`(?m)^\[([\w-]+)\]: `).FindAllStringSubmatch(text, -1) {
+		for _, match := range definition.FindAllStringSubmatch(text, -1) {
 			defined[match[1]] = true
+			source := readFile(t, filepath.Join(filepath.Dir(name), match[2]))
+			title := match[3]
+			if title != "" {
+				titles++
+			}
+			typ, method, isMethod := strings.Cut(title, ".")
+			declared := regexp.MustCompile(`(?m)^(?:func|type) ` + title + `\b`)
+			if isMethod {
+				declared = regexp.MustCompile(`(?m)^func \(\w+ \*?` + typ + `\) ` + method + `\(`)
+			}
+			if title != "" && !declared.MatchString(source) {
+				t.Errorf("%s: %s has no %s", name, match[2], title)
+			}
 		}
 		for _, match := range regexp.MustCompile(`\]\[([\w-]+)\]`).FindAllStringSubmatch(text, -1) {
 			used[match[1]] = true
@@ -110,17 +98,9 @@ func TestDocumentPackageLinks(t *testing.T) {
 			t.Errorf("%s defines the links %v and uses %v", name, defined, used)
 		}
 	}
-	if links < 20 {
-		t.Errorf("found only %d links", links)
+	if titles < 20 {
+		t.Errorf("found only %d titles", titles)
 	}
-}
-
-// lowerFirst returns the suffix of an example as it is in the name of its function.
-func lowerFirst(s string, isSuffix bool) string {
-	if !isSuffix {
-		return s
-	}
-	return strings.ToLower(s[:1]) + s[1:]
 }
 
 // anchors returns the anchors that GitHub gives to the headings of a Markdown file.

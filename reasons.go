@@ -126,6 +126,27 @@ var knownReasons = []struct {
 	{"the order has no patient address", []string{"order has no patient address"}},
 	{"a ZIP code or site codes are required", []string{"zip_code or site_codes is required"}},
 
+	// Links.
+	{"the link token is invalid, expired or used: create another with Link.CreateToken", []string{"invalid_token", "token_expired", "token_not_validated", "token_consumed"}},
+	{"the provider rejected the user's name or password", []string{"provider_credential_error"}},
+	{"the user must set a new password at the provider", []string{"provider_password_expired"}},
+	{"the provider failed", []string{"provider_api_error"}},
+	{"the provider is not available in the region", []string{"unsupported_region"}},
+	{"the user did not grant the required scopes", []string{"required_scopes_not_granted"}},
+	{"the code of the provider is wrong", []string{"incorrect_mfa_code"}},
+	{"the user canceled", []string{"user_cancelled"}},
+
+	// Insurance, unmatched results, lab reports.
+	{"no such payor: choose one of Insurance.SearchPayors", []string{"payor does not exist"}},
+	{"the user has no such insurance: see Users.CreateInsurance", []string{"insurance not found", "user has no primary insurance"}},
+	{"no such result: " + checkID, []string{"unmatched result not found"}},
+	{"the result does not wait for a decision: see UnmatchedResult.Status", []string{"this result does not wait for a decision"}},
+	{"the order is no candidate: see UnmatchedResult.CandidateGroups", []string{"the order is not a candidate of this result"}},
+	{"OrderID is required: the result has several candidates", []string{"order_id is required: there are several candidates"}},
+	{"no such test run: " + checkID, []string{"test run not found"}},
+	{"the idempotency key belongs to another body: use a new one", []string{"the idempotency key was used with another body"}},
+	{"no such job: " + checkID, []string{"parsing job not found"}},
+
 	// The management API.
 	{"a pipeline needs a destination", []string{"a pipeline needs a destination"}},
 	{"the team cannot be deleted", []string{"the team of the server cannot be deleted"}},
@@ -254,7 +275,10 @@ func (e *APIError) why() string {
 
 // lookUps are operations that change nothing although their method is POST. Errors do not warn of
 // repeating them. For the transport they are writes, because that is certain only for a GET.
-var lookUps = []string{opAtHomeAvailability, opWalkInAvailability, opListMarkersOfOrderSet, "POST /v1/org/{org_id}/resolve_team"}
+var lookUps = []string{
+	opAtHomeAvailability, opWalkInAvailability, opListMarkersOfOrderSet, opSearchPayorsDeprecated, opValidateICDCodes,
+	"POST /v1/org/{org_id}/resolve_team",
+}
 
 // isLookUp reports whether an operation changes nothing.
 func isLookUp(op string) bool { return !isWrite(op) || slices.Contains(lookUps, op) }
@@ -292,10 +316,11 @@ func (e *APIError) knownReason(message string) string {
 	case e.lacksResults(message):
 		return noResultsYet
 	}
-	if reason := knownReason(message); reason != "" {
+	// The type comes first: what a message says about a token may be about that of a link.
+	if reason := knownReason(e.errorType()); reason != "" {
 		return reason
 	}
-	return knownReason(e.errorType())
+	return knownReason(message)
 }
 
 // statusReason returns what is known about the status.

@@ -34,6 +34,11 @@ var redactedTypes = []any{
 
 	APIKey{}, ConnectedProvider{}, ConnectionErrorDetails{}, CreateLinkTokenBody{}, Device{}, SearchUsersParams{}, LinkProvider{}, LinkSource{}, LinkToken{}, TeamDetails{}, UpdateUserBody{}, UpdateUserInfoBody{}, UserInfo{},
 
+	CreateInsuranceBody{}, InsuredPerson{}, Insurance{}, CompanyDetails{}, Payor{}, DeprecatedPayor{}, SearchPayorsParams{}, CreatePayorBody{},
+	UnmatchedResult{}, UnmatchedResultPage{}, MatchReviewPatient{}, ListUnmatchedResultsParams{}, AcceptUnmatchedResultBody{},
+	ResolveUnmatchedResultBody{}, CreateUnmatchedResultTestBody{}, CreateParsingJobBody{}, LabReportFile{}, ParsingJob{}, ParsedLabReportData{},
+	ResultMetadata{}, ConnectPasswordBody{}, ConnectEmailBody{}, SignInToken{}, ProviderLink{}, LinkRedirect{},
+
 	NumericResult{}, RangeResult{}, CommentResult{}, CodedResult{}, UnparsedResult{},
 
 	Credentials{}, Secret(""),
@@ -44,7 +49,7 @@ var patientFields = []string{
 	"first_name", "last_name", "dob", "gender", "phone_number", "email", "medical_proxy", "race", "ethnicity", "sexual_orientation",
 	"gender_identity", "household_income", "household_size", "receiver_name", "first_line", "second_line", "zip", "zip_code", "appointment_notes", "access_notes", "npi",
 	"sample_id", "notes", "clinical_notes", "requisition_form_url", "outbound_tracking_number", "outbound_tracking_url",
-	"inbound_tracking_number", "inbound_tracking_url", "fallback_birth_date", "patient", "patient_id", "specimen_number", "external_user_id", "device_id", "result", "lat", "heartrate",
+	"inbound_tracking_number", "inbound_tracking_url", "member_id", "group_id", "username", "password", "mfa_code", "sign_in_token", "fallback_birth_date", "patient", "patient_id", "specimen_number", "external_user_id", "device_id", "result", "lat", "heartrate",
 }
 
 // A type with patient data in a field, or within an exported field, redacts itself. The types are

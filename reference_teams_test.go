@@ -14,6 +14,12 @@ var teamReference = referenceArea{
 		"DemoConnectionCreationPayload": ConnectDemoBody{},
 		"DemoConnectionStatus":          DemoConnection{},
 		"ClientFacingProviderDetailed":  ProviderDetails{},
+
+		"IndividualProviderData":          ConnectPasswordBody{},
+		"CompletePasswordProviderMFABody": completeMFA{},
+		"EmailProviderAuthLink":           ConnectEmailBody{},
+		"ProviderLinkResponse":            ProviderLink{},
+		"ProviderMFARequest":              ProviderMFA{},
 	},
 	enums: map[string]any{
 		"Providers":                             Provider(""),
@@ -23,6 +29,8 @@ var teamReference = referenceArea{
 		"EventDestinationPreferences.preferred": EventDestination(""),
 		"EventDestinationPreferences.enabled":   EventDestination(""),
 		"DelegatedFlowType":                     DelegatedFlowType(""),
+		"ProviderLinkResponse.state":            ProviderLinkState(""),
+		"ProviderLinkResponse.error_type":       LinkErrorType(""),
 	},
 	operations: map[string]string{
 		"GET /v2/team/{team_id}":                       "Team.Get",
@@ -34,11 +42,18 @@ var teamReference = referenceArea{
 		"GET /v2/link/provider/oauth/{oauth_provider}": "Link.OAuth",
 		"GET /v2/link/providers":                       "Link.Providers",
 		"POST /v2/link/connect/demo":                   "Link.ConnectDemo",
-		"GET /v2/providers":                            "Providers.List",
+
+		"POST /v2/link/provider/password/{provider}":              "Link.ConnectPassword",
+		"POST /v2/link/provider/password/{provider}/complete_mfa": "Link.CompletePasswordMFA",
+		"POST /v2/link/provider/email/{provider}":                 "Link.ConnectEmail",
+		"GET /v2/providers":                                       "Providers.List",
 	},
 	exceptions: map[string]string{
 		"OAuthProviders":                        "a part of Provider, whose documentation lists it",
 		"DemoProviders":                         "a part of Provider, whose documentation lists it",
+		"PasswordProviders":                     "a part of Provider, whose documentation lists it",
+		"EmailProviders":                        "a part of Provider, whose documentation lists it",
+		"Region":                                "codes of countries, which are strings like USState",
 		"PATCH /v2/team/source/priorities.body": "the request needs a body that the reference does not have",
 	},
 }

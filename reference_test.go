@@ -26,7 +26,7 @@ type referenceArea struct {
 }
 
 var referenceAreas = []*referenceArea{
-	&orderReference, &labTestReference, &appointmentReference, &userReference, &teamReference, &wearableReference,
+	&orderReference, &labTestReference, &appointmentReference, &userReference, &teamReference, &wearableReference, &insuranceReference,
 }
 
 func referenceChecks() []referencetest.Area {

@@ -30,6 +30,7 @@ var userReference = referenceArea{
 		"SingleProviderHistoricalPullResponse": ProviderHistoricalPulls{},
 		"SingleHistoricalPullStatistics":       HistoricalPull{},
 		"HistoricalPullTimeline":               HistoricalPullTimeline{},
+		"UserSignInTokenResponse":              SignInToken{},
 	},
 	enums: map[string]any{
 		"Availability":                   Availability(""),
@@ -56,6 +57,7 @@ var userReference = referenceArea{
 		"POST /v2/user/refresh/{user_id}":           "Users.Refresh",
 		"GET /v2/introspect/resources":              "Users.Resources",
 		"GET /v2/introspect/historical_pull":        "Users.HistoricalPulls",
+		"POST /v2/user/{user_id}/sign_in_token":     "Users.CreateSignInToken",
 	},
 	exceptions: map[string]string{
 		"GET /v2/user":                                 "the interface specification has the path /v2/user/",

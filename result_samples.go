@@ -1,5 +1,7 @@
 package labhealth
 
+// Source of this file: public API reference only.
+
 import (
 	"encoding/json"
 	"errors"
@@ -8,7 +10,7 @@ import (
 	"github.com/labhealth/labhealth-go/internal/jsonread"
 )
 
-// SampleData describes a sample and its handling. Source: public API reference only.
+// SampleData describes a sample and its handling.
 type SampleData struct {
 	SampleID      *string     `json:"sample_id,omitzero"`      // nil if not given
 	ControlNumber *string     `json:"control_number,omitzero"` // nil if not given
@@ -23,7 +25,7 @@ type SampleData struct {
 	RawObject `json:"-"`
 }
 
-// PerformingLaboratory is a laboratory that analyzed a sample. Source: public API reference only.
+// PerformingLaboratory is a laboratory that analyzed a sample.
 type PerformingLaboratory struct {
 	Name            string   `json:"name"`                      // human-readable name
 	PhoneNumber     *string  `json:"phone_number,omitzero"`     // nil if not given
@@ -33,8 +35,7 @@ type PerformingLaboratory struct {
 	RawObject `json:"-"`
 }
 
-// ClinicalInformation is what the lab was told about the patient and the sample. Source: public API
-// reference only.
+// ClinicalInformation is what the lab was told about the patient and the sample.
 type ClinicalInformation struct {
 	Fasting     bool    `json:"fasting" default:"false"` // whether the patient fasted; false by default
 	Notes       *string `json:"notes,omitzero"`          // nil if there are none
@@ -45,8 +46,7 @@ type ClinicalInformation struct {
 }
 
 // SampleTime is a time in [SampleData]. The service sends it as an object with a time and an
-// offset, or as a string, which the lab may have written in any format. Source: public API
-// reference only.
+// offset, or as a string, which the lab may have written in any format.
 type SampleTime struct {
 	Redacted
 

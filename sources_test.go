@@ -12,7 +12,7 @@ import (
 )
 
 // The documentation names the public API reference as the source of each deprecation and unit that
-// the interface specification does not have.
+// the interface specification does not have, or the file does for all that is in it.
 func TestSources(t *testing.T) {
 	// Deprecations and units that are in the interface specification.
 	specified := []string{
@@ -23,6 +23,7 @@ func TestSources(t *testing.T) {
 	const onlyThere = "public API reference only."
 	unit := regexp.MustCompile(`\b(meters|kilocalories|minutes|per minute|per second|watts|Celsius|degrees|seconds|USD)\b`)
 	deprecations, units := 0, 0
+	ofFile := "" // the comment that names the source of the file
 	check := func(name, text, around string) {
 		if slices.Contains(specified, name) {
 			if strings.Contains(text, "Source: "+onlyThere) {
@@ -31,12 +32,12 @@ func TestSources(t *testing.T) {
 			return
 		}
 		if _, deprecated, ok := strings.Cut(text, "Deprecated: "); ok {
-			if deprecations++; !strings.Contains(deprecated, onlyThere) {
+			if deprecations++; !strings.Contains(ofFile+deprecated, onlyThere) {
 				t.Errorf("the deprecation of %s does not name its source", name)
 			}
 		}
 		if found := unit.FindString(text); found != "" {
-			if units++; !strings.Contains(around+text, onlyThere) && !strings.Contains(text, "inference") {
+			if units++; !strings.Contains(ofFile+around+text, onlyThere) && !strings.Contains(text, "inference") {
 				t.Errorf("the unit of %s, %q, has no source", name, found)
 			}
 		}
@@ -54,7 +55,11 @@ func TestSources(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
+			ofFile = ""
 			for _, group := range file.Comments {
+				if text := oneLine(group); strings.HasPrefix(text, "Source of this file") {
+					ofFile = text
+				}
 				if text := oneLine(group); strings.Contains(text, "interface document") || strings.Contains(text, "the public reference") {
 					t.Errorf("%s: the sources are the interface specification and the public API reference: %.60s", path, text)
 				}

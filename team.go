@@ -1,5 +1,7 @@
 package labhealth
 
+// Source of this file: public API reference only.
+
 import (
 	"context"
 	"encoding/json"
@@ -22,7 +24,7 @@ const (
 )
 
 // PriorityResource is a kind of data for which sources have priorities. Values other than the
-// constants occur. Source: public API reference only.
+// constants occur.
 type PriorityResource string
 
 // Values of [PriorityResource].
@@ -35,7 +37,7 @@ const (
 )
 
 // DelegatedFlowType is who handles the orders and results of a team. Values other than the constant
-// occur. Source: public API reference only.
+// occur.
 type DelegatedFlowType string
 
 // DelegatedFlowOrderAndResults is the value of [DelegatedFlowType] for a team whose orders and
@@ -64,7 +66,7 @@ type TeamDetails struct {
 	Configuration *TeamConfig `json:"configuration,omitzero"` // settings, nil if not listed
 	// TestkitsTextsEnabled is whether patients get text messages about test kits.
 	//
-	// Deprecated: use LabTestsPatientSMSCommunicationEnabled. Source: public API reference only.
+	// Deprecated: use LabTestsPatientSMSCommunicationEnabled.
 	TestkitsTextsEnabled bool `json:"testkits_texts_enabled"`
 	// LabTestsPatientCommunicationEnabled is whether patients get messages.
 	LabTestsPatientCommunicationEnabled bool `json:"lab_tests_patient_communication_enabled"`
@@ -145,7 +147,7 @@ type LibreConfig struct {
 	RawObject `json:"-"`
 }
 
-// SearchUsersParams selects users. Source: public API reference only.
+// SearchUsersParams selects users.
 type SearchUsersParams struct {
 	Redacted
 
@@ -166,7 +168,7 @@ func (p SearchUsersParams) query() queryValues {
 	return q
 }
 
-// SourcePrioritiesParams selects priorities. Source: public API reference only.
+// SourcePrioritiesParams selects priorities.
 type SourcePrioritiesParams struct {
 	DataType PriorityResource // priorities for one kind of data; not sent if empty
 }

@@ -1,5 +1,7 @@
 package labhealth
 
+// Source of this file: public API reference only.
+
 import (
 	"context"
 
@@ -11,8 +13,7 @@ const (
 	opRegisterTestkit = "POST /v3/order/testkit/register"
 )
 
-// CreateTestkitBody is the request body of [OrdersService.CreateTestkit]. Source: public API
-// reference only.
+// CreateTestkitBody is the request body of [OrdersService.CreateTestkit].
 type CreateTestkitBody struct {
 	Redacted
 
@@ -25,8 +26,7 @@ type CreateTestkitBody struct {
 	LabAccountID    *uuid.UUID      `json:"lab_account_id,omitzero"` // nil for the team's default account
 }
 
-// RegisterTestkitBody is the request body of [OrdersService.RegisterTestkit]. Source: public API
-// reference only.
+// RegisterTestkitBody is the request body of [OrdersService.RegisterTestkit].
 type RegisterTestkitBody struct {
 	Redacted
 
@@ -42,7 +42,7 @@ type RegisterTestkitBody struct {
 }
 
 // PhysicianCreateRequestBase is the ordering physician in a [RegisterTestkitBody]: a
-// [PhysicianCreateRequest] without a signature. Source: public API reference only.
+// [PhysicianCreateRequest] without a signature.
 type PhysicianCreateRequestBase struct {
 	Redacted
 
@@ -96,7 +96,7 @@ func (p *PhysicianCreateRequestBase) validate(v *validator) {
 
 // CreateTestkit orders a test kit that the patient registers after receiving it: POST
 // /v3/order/testkit. The order has no patient until then, and its low-level status is
-// awaiting_registration before the kit is sent. Source: public API reference only.
+// awaiting_registration before the kit is sent.
 //
 // It is never retried while an attempt may have been processed, unless [WithIdempotencyKey] is
 // given: a new key for each kit. If [OutcomeOf] the error is [OutcomeUnknown], repeat the call with
@@ -108,7 +108,7 @@ func (s *OrdersService) CreateTestkit(ctx context.Context, body CreateTestkitBod
 }
 
 // RegisterTestkit connects a test kit to its patient: POST /v3/order/testkit/register. The sample
-// ID identifies the order. Source: public API reference only.
+// ID identifies the order.
 //
 // It is never retried while an attempt may have been processed. If [OutcomeOf] the error is
 // [OutcomeUnknown], get the order: its PatientDetails is nil until the kit is registered.

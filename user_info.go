@@ -1,5 +1,7 @@
 package labhealth
 
+// Source of this file: public API reference only.
+
 import (
 	"context"
 
@@ -11,7 +13,7 @@ const (
 	opUpdateUserInfo = "PATCH /v2/user/{user_id}/info"
 )
 
-// UserInfo is the demographic data of a user. Source: public API reference only.
+// UserInfo is the demographic data of a user.
 type UserInfo struct {
 	FirstName   string  `json:"first_name"`   // given name
 	LastName    string  `json:"last_name"`    // family name
@@ -32,7 +34,6 @@ type UserInfo struct {
 
 // UpdateUserInfoBody is the request of [UsersService.UpdateInfo]. The fields up to Address are
 // required. [Null] clears one of the others; whether an absent one is kept is not documented.
-// Source: public API reference only.
 type UpdateUserInfoBody struct {
 	Redacted
 
@@ -68,15 +69,13 @@ func (b *UpdateUserInfoBody) validate(v *validator) {
 }
 
 // Info returns the latest demographic data of a user: GET /v2/user/{user_id}/info/latest. The error
-// for a user who has none matches [ErrNotFound]; this status is an inference. Source: public API
-// reference only.
+// for a user who has none matches [ErrNotFound]; this status is an inference.
 func (s *UsersService) Info(ctx context.Context, userID uuid.UUID, opts ...CallOption) (*UserInfo, error) {
 	return call(ctx, coreOf(s), new(UserInfo), request{op: opGetUserInfo, ids: []string{userID.String()}}, opts)
 }
 
 // UpdateInfo creates or replaces the demographic data of a user: PATCH /v2/user/{user_id}/info.
-// Orders that were placed before keep theirs; this is an inference. Source: public API reference
-// only.
+// Orders that were placed before keep theirs; this is an inference.
 func (s *UsersService) UpdateInfo(ctx context.Context, userID uuid.UUID, body UpdateUserInfoBody, opts ...CallOption) (*UserInfo, error) {
 	// Nullable would send the unknown fields of a value that was received from the service.
 	if proxy, ok := body.MedicalProxy.Get(); ok {

@@ -1,5 +1,7 @@
 package labhealth
 
+// Source of this file: public API reference only.
+
 import (
 	"cmp"
 	"context"
@@ -15,7 +17,7 @@ import (
 
 const opRefreshUser = "POST /v2/user/refresh/{user_id}"
 
-// RefreshUserParams configures [UsersService.Refresh]. Source: public API reference only.
+// RefreshUserParams configures [UsersService.Refresh].
 type RefreshUserParams struct {
 	// Timeout is how long the service waits for the providers, from 5 to 60 seconds. The default of
 	// the service is 10 seconds.
@@ -37,7 +39,7 @@ func (p RefreshUserParams) query() queryValues {
 }
 
 // UserRefresh is the response of [UsersService.Refresh]. A source is a provider and a resource,
-// such as "withings/workouts"; its case varies. Source: public API reference only.
+// such as "withings/workouts"; its case varies.
 type UserRefresh struct {
 	Success           bool      `json:"success"`             // always true
 	UserID            uuid.UUID `json:"user_id"`             // the service's ID of the user
@@ -51,7 +53,7 @@ type UserRefresh struct {
 func (r *UserRefresh) verify() error { return requireID(r.UserID, "user") }
 
 // UserRefreshError reports that no source of a user could be refreshed. It wraps the *[APIError] of
-// the response. Source: public API reference only.
+// the response.
 type UserRefreshError struct {
 	FailedSources []string `json:"-"` // the sources that could not be read
 
@@ -85,7 +87,7 @@ func userRefreshError(e *APIError) error {
 // further ones. If no provider responds, the error is a *[UserRefreshError].
 //
 // An attempt may take 15 seconds longer than params.Timeout, even if [RetryPolicy.WriteTimeout] is
-// shorter. Source: public API reference only.
+// shorter.
 func (s *UsersService) Refresh(ctx context.Context, userID uuid.UUID, params RefreshUserParams, opts ...CallOption) (*UserRefresh, error) {
 	return call(ctx, coreOf(s), new(UserRefresh), request{
 		op: opRefreshUser, ids: []string{userID.String()}, query: params, refine: userRefreshError,

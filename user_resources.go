@@ -1,5 +1,7 @@
 package labhealth
 
+// Source of this file: public API reference only.
+
 import (
 	"context"
 	"iter"
@@ -9,7 +11,6 @@ import (
 )
 
 // Resource is a kind of data, as in the names of events. Values other than the constants occur.
-// Source: public API reference only.
 type Resource string
 
 // Values of [Resource].
@@ -87,7 +88,7 @@ const (
 )
 
 // AttemptStatus is the result of an attempt to read a resource from a provider. Values other than
-// the constants occur. Source: public API reference only.
+// the constants occur.
 type AttemptStatus string
 
 // Values of [AttemptStatus].
@@ -98,8 +99,7 @@ const (
 
 const opUserResources = "GET /v2/introspect/resources"
 
-// ListUserResourcesParams selects resources of users. Zero fields are not sent. Source: public API
-// reference only.
+// ListUserResourcesParams selects resources of users. Zero fields are not sent.
 type ListUserResourcesParams struct {
 	UserID    uuid.UUID // resources of one user
 	Provider  Provider  // resources of one provider
@@ -120,12 +120,12 @@ func (p ListUserResourcesParams) query() queryValues {
 }
 
 // UserResourcesPage is one page of the resources of users: the response of
-// [UsersService.Resources]. Source: public API reference only.
+// [UsersService.Resources].
 type UserResourcesPage struct {
 	Data []UserResources `json:"data" jsonread:"own"` // the users of the page
 	// Next is the former name of NextCursor.
 	//
-	// Deprecated: use NextCursor. Source: public API reference only.
+	// Deprecated: use NextCursor.
 	Next *string `json:"next"`
 	// NextCursor is where the next page starts, nil on the last page.
 	NextCursor *string `json:"next_cursor"`
@@ -137,8 +137,7 @@ func (p *UserResourcesPage) verify() error { return requireList(p.Data) }
 
 func (p *UserResourcesPage) elements() (any, *string) { return p.Data, p.NextCursor }
 
-// UserResources tells which data of one user the service has read and sent. Source: public API
-// reference only.
+// UserResources tells which data of one user the service has read and sent.
 type UserResources struct {
 	UserID uuid.UUID `json:"user_id"` // the service's ID of the user
 	// Provider has the resources by slug of the provider, and then by name: see [Provider] and
@@ -148,8 +147,7 @@ type UserResources struct {
 	RawObject `json:"-"`
 }
 
-// ResourceStatistics tells what the service has read and sent of one resource. Source: public API
-// reference only.
+// ResourceStatistics tells what the service has read and sent of one resource.
 type ResourceStatistics struct {
 	LastAttempt *LastAttempt `json:"last_attempt,omitzero"` // latest attempt to read it, nil if there is none
 	OldestData  *time.Time   `json:"oldest_data,omitzero"`  // time of the oldest data, nil if there is none
@@ -159,7 +157,7 @@ type ResourceStatistics struct {
 	RawObject `json:"-"`
 }
 
-// LastAttempt is the latest attempt to read a resource. Source: public API reference only.
+// LastAttempt is the latest attempt to read a resource.
 type LastAttempt struct {
 	Timestamp time.Time     `json:"timestamp"` // when it was made
 	Status    AttemptStatus `json:"status"`    // its result
@@ -168,8 +166,7 @@ type LastAttempt struct {
 }
 
 // Resources returns one page of the resources of users: GET /v2/introspect/resources. It tells why
-// expected data is missing: whether it was read, and when, and whether it was sent. Source: public
-// API reference only.
+// expected data is missing: whether it was read, and when, and whether it was sent.
 func (s *UsersService) Resources(ctx context.Context, params ListUserResourcesParams, opts ...CallOption) (*UserResourcesPage, error) {
 	return call(ctx, coreOf(s), new(UserResourcesPage), request{op: opUserResources, query: params}, opts)
 }

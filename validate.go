@@ -1,7 +1,6 @@
 package labhealth
 
 import (
-	"errors"
 	"fmt"
 	"regexp"
 	"slices"
@@ -20,36 +19,24 @@ import (
 // validated is implemented by request bodies and parameters.
 type validated interface{ validate(*validator) }
 
-// misuse returns why the call cannot be sent, whatever its options are.
-func (r *request) misuse() error {
-	if pdf, ok := r.out.(*pdfCopy); ok && isNil(pdf.w) {
-		return invalid("must not be nil", "w")
-	}
-	if r.target != nil {
-		return r.target.misuse
-	}
-	return nil
-}
-
 // validate returns a *ValidationError with everything that is wrong with the parameters and the
-// body.
-func (r *request) validate() error {
-	if r.query == nil && r.body == nil {
+// body. What cannot be sent at all is wrong even without validation.
+func (r *request) validate(skip bool) error {
+	if out, ok := r.out.(stream); ok {
+		if err := out.check(); err != nil {
+			return err
+		}
+	}
+	switch {
+	case r.target != nil && r.target.misuse != nil:
+		return r.target.misuse
+	case skip || r.query == nil && r.body == nil:
 		return nil
 	}
 	var v validator
 	v.validateAt("query", r.query)
 	v.validateAt("body", r.body)
 	return v.err()
-}
-
-// withOp sets the operation of a *ValidationError.
-func withOp(op string, err error) error {
-	var v *ValidationError
-	if errors.As(err, &v) {
-		v.Op = op
-	}
-	return err
 }
 
 // validator collects the invalid fields of a request, with the same paths as in a 422 of the

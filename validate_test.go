@@ -316,7 +316,7 @@ func TestValidateResendEvents(t *testing.T) {
 			t.Errorf("%s (-want +got)\n%s", test.name, diff)
 		}
 	}
-	if got := fieldLines(t, (&request{query: LabelsPDFParams{}}).validate()); !cmp.Equal(got, []string{"query.collection_date [missing] is required: a time"}) {
+	if got := fieldLines(t, (&request{query: LabelsPDFParams{}}).validate(false)); !cmp.Equal(got, []string{"query.collection_date [missing] is required: a time"}) {
 		t.Error(got)
 	}
 }

@@ -4,124 +4,131 @@ package labhealth
 
 // fieldNames are the names of all fields and parameters.
 const fieldNames = "" +
-	"a_la_carte_enabled access_notes access_token account_id account_name account_number activate_by active " +
+	"a_la_carte_enabled access_notes access_token account_id account_name account_number action activate_by active " +
 	"activity add_on address age airtable_api_key airtable_base_id alcohol algorithm_version aliases allow_stale " +
-	"allowed_billing allowed_billing_types allowed_business_units altitude answer answers any_of aoe aoe_answers " +
-	"api_key api_key_id api_keys app_id app_url appointment_id appointment_notes assessment_plan async_confirmation " +
-	"async_confirmation_timeout_millisecond auth_type auto_generated avatar average_hr average_hrv average_speed " +
-	"average_watts avg_bpm avg_walking_bpm awake azure_amqp back_image backfill_num_days basal_body_temperature " +
-	"base_amount_minor bedtime_start bedtime_stop billing_method billing_type bioreference birth_date blob_storage " +
-	"body body_mass_index body_verify_token bolus_purpose bone_mass_percentage booking_key brand_color " +
-	"brand_information business_units cadence calendar_date calories calories_active calories_total can_reschedule " +
-	"cancellationReasonId cancellation_reason_id capabilities carbs central_labs cervical_mucus cholesterol city " +
-	"classification client client_id client_secret client_secret_hash client_user_id clinical_information " +
-	"clinical_notes cloud_pubsub code collection_date collection_method collection_methods common_tat_days " +
-	"company_address company_name company_website compression conditions confidence_score configuration " +
-	"connected_sources connection_string consentType consents constraint container_name content content_type " +
-	"contraceptive control_number country created_at created_on creator creator_member_id credential_id credentials " +
-	"critical_result_notification_email ctx currency cursor cycle_end daily_movement data data_pull_preferences " +
-	"data_scopes data_type date date_collected date_received date_reported days_with_data decision_code deep " +
-	"default default_clinical_notes default_event_hub delay delegated_flow deleted_at delivery_form delivery_mode " +
-	"delta_amount_minor description detail details detected_deviations deviation device_id device_manufacturer " +
-	"device_model device_version device_watts diagnosis_codes diastolic disabled disallowed_billing_states " +
-	"display_name distance dob duration eds_preferences efficiency electrocardiogram elev_high elev_low email " +
-	"enabled end end_at end_date ended_at energy env environment environments error error_details error_message " +
-	"error_type errored_at ethnicity event_data event_hub event_hub_matchers event_status event_type " +
-	"event_type_prefix event_type_prefixes event_type_regex events exchange expected_result_by_date " +
-	"expected_results expires_at expires_in external_id external_user_id failed_sources failure failure_reason " +
-	"fallback_birth_date fallback_time_zone fasting fat fats fax_number fibre filter_on_providers filter_types " +
-	"final_status first_line first_line_address first_name fitbit floors_climbed flow foods_verify_token " +
-	"form_components front_image gender gender_identity generation_method getlabs google_fit google_health group " +
-	"grouping groups has_abn has_collection_instructions has_missing_results header headers health_insurance " +
-	"health_insurance_id heart_rate heart_rate_mean heartrate height high historical_days_to_pull " +
+	"allowed_actions allowed_billing allowed_billing_types allowed_business_units altitude answer answers any_of " +
+	"aoe aoe_answers api_key api_key_id api_keys app_id app_url appointment_id appointment_notes assessment_plan " +
+	"async_confirmation async_confirmation_timeout_millisecond auth_type auto_generated avatar average_hr " +
+	"average_hrv average_speed average_watts avg_bpm avg_walking_bpm awake azure_amqp back_image backfill_num_days " +
+	"basal_body_temperature base_amount_minor bedtime_start bedtime_stop billing_method billing_type bioreference " +
+	"birth_date blob_storage body body_mass_index body_verify_token bolus_purpose bone_mass_percentage booking_key " +
+	"brand_color brand_information business_units cadence calendar_date calories calories_active calories_total " +
+	"can_reschedule cancellationReasonId cancellation_reason_id candidate_groups candidate_type candidates " +
+	"capabilities carbs case central_labs cervical_mucus cholesterol city classification client client_id " +
+	"client_secret client_secret_hash client_user_id clinical_information clinical_notes cloud_pubsub code codes " +
+	"collection_date collection_method collection_methods common_tat_days company company_address company_name " +
+	"company_website completed_at compression conditions confidence_level confidence_score configuration " +
+	"conflicts_with connected connected_sources connection_string consentType consents constraint container_name " +
+	"content content_type contraceptive control_number country created_at created_at_end created_at_start " +
+	"created_on creator creator_member_id credential_id credentials critical_result_notification_email ctx currency " +
+	"cursor cycle_end daily_movement data data_pull_preferences data_scopes data_type date date_collected " +
+	"date_received date_reported days_with_data decision_code deep default default_clinical_notes default_event_hub " +
+	"delay delegated_flow deleted_at delivery_form delivery_mode delta_amount_minor description detail details " +
+	"detected_deviations deviation device_id device_manufacturer device_model device_version device_watts " +
+	"diagnosis_code diagnosis_codes diagnosis_query diastolic disabled disallowed_billing_states display_name " +
+	"distance dob duration eds_preferences efficiency electrocardiogram elev_high elev_low email enabled end end_at " +
+	"end_date ended_at energy env environment environments error error_details error_message error_type errored_at " +
+	"errors ethnicity event_data event_hub event_hub_matchers event_status event_type event_type_prefix " +
+	"event_type_prefixes event_type_regex events exchange expected_result_by_date expected_results expires_at " +
+	"expires_in external_id external_user_id failed_sources failure failure_reason fallback_birth_date " +
+	"fallback_time_zone fasting fat fats fax_number fibre file filter_on_providers filter_types final_status " +
+	"first_line first_line_address first_name fitbit floors_climbed flow foods_verify_token form_components " +
+	"front_image gender gender_identity generation_method getlabs google_fit google_health group group_id grouping " +
+	"groups guarantor has_abn has_collection_instructions has_missing_results header headers health_insurance " +
+	"health_insurance_id heart_rate heart_rate_mean heartrate height high hint historical_days_to_pull " +
 	"historical_days_to_pull_limit home_pregnancy_test home_progesterone_test hours household_income household_size " +
 	"hr_average hr_dip hr_lowest hr_resting hr_zones hrv hypnogram iana_timezone icd_codes id in_progress_sources " +
 	"inbound_courier inbound_tracking_number inbound_tracking_url include_environment include_pricing " +
 	"inconclusive_cause inferred_failure_type information ingestion_end ingestion_start input insurance_id " +
-	"integration_team_id intensity intermenstrual_bleeding interpretation interval is_above_max_range is_active " +
-	"is_below_min_range is_critical is_delegated is_final is_hr_enabled is_orderable is_predicted is_priority " +
-	"is_refundable is_reviewed is_served key key_id lab lab_account lab_account_id lab_id lab_name lab_slug " +
-	"lab_test lab_test_id lab_test_ids lab_test_limit lab_tests_patient_communication_enabled " +
-	"lab_tests_patient_email_communication_enabled lab_tests_patient_sms_communication_enabled labcorp label " +
-	"laboratory labs last_attempt last_event last_name last_status last_status_created_at lat latency " +
-	"lean_body_mass_kilogram libreview licensed_states light limit link_token link_web_url lng loc location logo " +
-	"logo_url loinc loinc_code loinc_match_status loinc_matches loinc_name loinc_slug low low_level_status " +
-	"low_level_status_created_at macros map marker_breakdown marker_id marker_ids markers max_bpm max_hr " +
-	"max_range_value max_reference_range max_speed max_watts maximum meals measurement_kind medical_director " +
-	"medical_proxy medium menstrual_cycle menstrual_flow message message_ordering metadata method metric micros " +
-	"min_bpm min_range_value min_reference_range minerals minimum minor_ordering_enabled missing_results modifiers " +
-	"monounsaturated moving_time msg muscle_mass_percentage my_fitness_pal_v2 name needs_human_review newest_data " +
-	"next next_cursor not_found not_pulled note notes npi num_appointments_available number_of_labels " +
-	"oauth_provider oauth_url offset oldest_data omega3 omega6 on_close on_error optional order " +
-	"order_activation_types order_direction order_id order_ids order_key order_set order_transaction " +
-	"order_transaction_id order_type orders org_id origin oura outbound_courier outbound_tracking_number " +
-	"outbound_tracking_url ovulation_test page pages parent_id partial_webhooks_enabled passthrough path patient " +
+	"insurance_name insured integration_team_id intensity intermenstrual_bleeding interpretation interval " +
+	"is_above_max_range is_active is_below_min_range is_critical is_delegated is_final is_hr_enabled is_orderable " +
+	"is_predicted is_primary is_priority is_refundable is_reviewed is_secondary is_served job_id key key_id lab " +
+	"lab_account lab_account_id lab_constraints lab_id lab_name lab_slug lab_test lab_test_id lab_test_ids " +
+	"lab_test_limit lab_tests_patient_communication_enabled lab_tests_patient_email_communication_enabled " +
+	"lab_tests_patient_sms_communication_enabled labcorp label laboratory labs last_attempt last_event last_name " +
+	"last_status last_status_created_at lat latency lean_body_mass_kilogram libreview licensed_states light limit " +
+	"link_token link_web_url lng loc location logo logo_url loinc loinc_code loinc_match_status loinc_matches " +
+	"loinc_name loinc_slug low low_level_status low_level_status_created_at macros map marker_breakdown marker_id " +
+	"marker_ids marker_overlap markers max_bpm max_hr max_range_value max_reference_range max_speed max_watts " +
+	"maximum meals measurement_kind medical_director medical_proxy medium member_id menstrual_cycle menstrual_flow " +
+	"message message_ordering metadata method metric mfa_code micros min_bpm min_range_value min_reference_range " +
+	"minerals minimum minor_ordering_enabled missing_results modifiers monounsaturated moving_time msg " +
+	"muscle_mass_percentage my_fitness_pal_v2 name needs_human_review newest_data next next_cursor not_found " +
+	"not_pulled note notes npi num_appointments_available number_of_labels oauth_provider oauth_url offset " +
+	"oldest_data omega3 omega6 on_close on_error optional order order_activation_types order_direction order_id " +
+	"order_ids order_key order_roles order_set order_source order_transaction order_transaction_id order_type " +
+	"orders org_address org_id origin oura outbound_courier outbound_tracking_number outbound_tracking_url " +
+	"overlaps_with ovulation_test page pages parent_id partial_webhooks_enabled passthrough password path patient " +
 	"patient_address patient_details patient_experience patient_first_name patient_id patient_last_name " +
 	"patient_name patient_service_centers patient_signature_image payor_code performing_laboratories " +
 	"performing_laboratory period_end period_start phlebfinders phlebotomy phone_number phone_type physician " +
 	"pipelines polyline polyunsaturated power practice_id preferences preferred preparation_steps price pricing " +
 	"priority priority_id production project project_number protection_used protein provider provider_account_id " +
-	"provider_id provider_ids provider_raw_data providers pulled push_historical_data quality query query_id " +
-	"query_slug quest question_id questions rabbitmq race radius range_end range_start rate_limit receiver_name " +
-	"receiving_application receiving_facility recovery_readiness_score redirect_uri redirect_url " +
-	"redirect_url_override reference_range reflex refreshed_sources region regional reject_duplicate_connection " +
-	"release rem required requirements requisition_form_url resistance resolution_action resolved_order_id " +
+	"provider_id provider_ids provider_mfa provider_payor_id provider_raw_data providers pulled " +
+	"push_historical_data quality query query_id query_slug quest question_id questions rabbitmq race radius " +
+	"range_end range_start rate_limit raw_result_id reason reasons receiver_name receiving_application " +
+	"receiving_facility recovery_readiness_score redirect_uri redirect_url redirect_url_override reference_range " +
+	"reflex refreshed_sources region regional reject_duplicate_connection relationship release rem required " +
+	"required_statuses requirements requisition_form_url resistance resolution_action resolved_order_id " +
 	"resolved_user_id resource_availability resource_overrides respiratory_rate responsible_details " +
-	"responsible_relationship resting_bpm result resultType result_types results role sample_id sample_information " +
-	"sample_type sample_types sampling_frequency_hz sandbox saturated scheduled_at scope_requirements score " +
-	"sdk_per_device_activity_timeseries search_input search_query second_line secret sending_application " +
-	"sending_facility sensitive sensitivity sensor_location sent_count sequence service_account_email service_types " +
-	"session_end session_start sex sexual_activity sexual_orientation shipment shipping_details " +
-	"shipping_recipient_name signature_image site_code site_codes size skin_temperature sleep sleep_cycle sleep_id " +
-	"sleep_stream sleep_verify_token slots slug sms_enabled source source_app_id source_device_id " +
-	"source_device_model source_id source_interpretation source_markers source_panel_name source_provider " +
-	"source_sample_id source_slug source_type specimen_number sport stage_end_offset_second " +
-	"stage_start_offset_second stage_type start start_at start_date started_at state status status_detail steps " +
-	"strava strip_tz sub_account_id sub_account_name sub_reason_codes subjective success sugar summary_polyline " +
-	"support_contact support_email supported_bill_types supported_resources svix svix_app_id " +
-	"sync_confirmation_timeout_millisecond systolic tags team_id team_id_allowlist team_ids team_name " +
+	"responsible_relationship resting_bpm result resultType result_status result_types results reviewed_at role " +
+	"run_id sample_id sample_information sample_type sample_types sampling_frequency_hz sandbox saturated " +
+	"scheduled_at scope_requirements score sdk_per_device_activity_timeseries search_input search_query second_line " +
+	"secret sending_application sending_facility sensitive sensitivity sensor_location sent_count sequence " +
+	"service_account_email service_types session_end session_start sex sexual_activity sexual_orientation shipment " +
+	"shipping_details shipping_recipient_name sign_in_token signature_image site_code site_codes size " +
+	"skin_temperature sleep sleep_cycle sleep_id sleep_stream sleep_verify_token slots slug sms_enabled source " +
+	"source_app_id source_device_id source_device_model source_id source_interpretation source_markers " +
+	"source_panel_name source_provider source_sample_id source_slug source_type specimen_number sport stage " +
+	"stage_end_offset_second stage_start_offset_second stage_type start start_at start_date started_at state status " +
+	"status_context status_detail steps strava strip_tz sub_account_id sub_account_name sub_reason_codes subjective " +
+	"success sugar summary_polyline support_contact support_email supported_bill_types supported_resources svix " +
+	"svix_app_id sync_confirmation_timeout_millisecond systolic tags team_id team_id_allowlist team_ids team_name " +
 	"team_role_bindings teams temperature temperature_delta test_name test_result testkits_texts_enabled " +
 	"texts_enabled time timeOfConsent time_end time_start time_zone timeline timeout timestamp timezone " +
 	"timezone_offset title topic total total_elevation_gain total_volume trace_elements trace_id transaction_id " +
 	"type unit units unspecified updated_at updated_end_date updated_start_date uri url us_state user_denied " +
-	"user_granted user_id user_limit user_may_grant user_must_grant users value values velocity_smooth version " +
-	"visceral_fat_index vitamins voltage_sample_count wahoo waist_circumference_centimeter water water_percentage " +
-	"webhook_id webhook_secret webhook_secret_key webhook_secret_token webhook_token website weight " +
-	"weighted_average_watts wheelchair_push wheelchair_use whoop_v2 within_radius withings workout_id " +
-	"workout_verify_token workouts worst_case_result_by_date worst_case_tat_days zip zip_code zipcode "
+	"user_granted user_id user_limit user_may_grant user_must_grant username users valid value values " +
+	"velocity_smooth version violations visceral_fat_index vitamins voltage_sample_count wahoo " +
+	"waist_circumference_centimeter warnings water water_percentage webhook_id webhook_secret webhook_secret_key " +
+	"webhook_secret_token webhook_token website weight weighted_average_watts wheelchair_push wheelchair_use " +
+	"whoop_v2 within_radius withings workout_id workout_verify_token workouts worst_case_result_by_date " +
+	"worst_case_tat_days wrong_lab_test_id zip zip_code zipcode "
 
 // idNames are the fields and parameters that hold an ID of the service.
 const idNames = "" +
 	"account_id api_key_id appointment_id cancellationReasonId cancellation_reason_id creator_member_id " +
-	"credential_id failure health_insurance_id id key_id lab_account_id lab_test_id lab_test_ids not_found order_id " +
-	"order_ids order_transaction_id org_id parent_id query_id resolved_order_id resolved_user_id sleep_id success " +
-	"team_id team_id_allowlist team_ids transaction_id user_id workout_id "
+	"credential_id failure health_insurance_id id job_id key_id lab_account_id lab_test_id lab_test_ids not_found " +
+	"order_id order_ids order_transaction_id org_id parent_id query_id raw_result_id resolved_order_id " +
+	"resolved_user_id run_id sleep_id success team_id team_id_allowlist team_ids transaction_id user_id workout_id " +
+	"wrong_lab_test_id "
 
 // mapNames are the fields whose own field names are data.
 const mapNames = "" +
 	"allowed_billing central_labs disallowed_billing_states groups headers marker_breakdown metric minerals " +
-	"performing_laboratories pulled resource_availability resource_overrides sample_information trace_elements " +
-	"vitamins "
+	"performing_laboratories pulled required_statuses resource_availability resource_overrides sample_information " +
+	"trace_elements vitamins "
 
 // pathWords are the parts of the paths of all operations.
 const pathWords = "" +
-	"abn_pdf activity afib_burden appointment area availability basal_body_temperature blood_oxygen blood_pressure " +
-	"body body_fat body_mass_index body_temperature body_temperature_delta body_weight book caffeine " +
-	"calories_active calories_basal cancel cancellation-reasons carbohydrates cholesterol " +
-	"collection_instruction_pdf communication_settings connect create_api_access_token daylight_exposure demo " +
-	"device distance draw_completed electrocardiogram electrocardiogram_voltage event_delivery_metric fall " +
-	"floors_climbed forced_expiratory_volume_1 forced_vital_capacity glucose grouped handwashing headers " +
-	"heart_rate_alert heart_rate_recovery_one_minute heartrate historical_pull hrv ige igg import info " +
-	"inhaler_usage insulin_injection introspect lab_account lab_test lab_tests labels labs latest lean_body_mass " +
-	"link list_order_set_markers management_key markers meal menstrual_cycle metadata mindfulness_minutes note " +
-	"oauth order order_transaction orders org pdf peak_expiratory_flow_rate phlebotomy physicians " +
-	"prepare_team_custom_credentials priorities profile provider providers psc refresh register request requisition " +
-	"reschedule resend_events resolve resolve_team resources respiratory_rate result rotate scope_requirements " +
-	"search secret sleep sleep_apnea_alert sleep_breathing_disturbance sleep_cycle source stand_duration stand_hour " +
-	"steps stream stress_level summary team team_api_keys team_custom_credentials team_data_pull_preferences " +
-	"team_etl_pipelines test testkit timeseries token undo_delete user users uv_exposure v1 v2 v3 vo2_max " +
-	"waist_circumference water webhook wheelchair_push workout_distance workout_duration workout_swimming_stroke " +
-	"workouts "
+	"abn_pdf accept activity afib_burden appointment area availability basal_body_temperature blood_oxygen " +
+	"blood_pressure body body_fat body_mass_index body_temperature body_temperature_delta body_weight book caffeine " +
+	"calories_active calories_basal cancel cancellation-reasons carbohydrates case cholesterol " +
+	"collection_instruction_pdf communication_settings complete_mfa connect create_api_access_token " +
+	"daylight_exposure demo device diagnosis distance draw_completed electrocardiogram electrocardiogram_voltage " +
+	"email event_delivery_metric fall floors_climbed forced_expiratory_volume_1 forced_vital_capacity glucose " +
+	"grouped handwashing headers heart_rate_alert heart_rate_recovery_one_minute heartrate historical_pull hrv ige " +
+	"igg import info inhaler_usage insulin_injection insurance introspect job lab_account lab_report lab_test " +
+	"lab_tests labels labs latest lean_body_mass link list_order_set_markers management_key markers meal " +
+	"menstrual_cycle metadata mindfulness_minutes note oauth order order_transaction orders org parser password " +
+	"payor pdf peak_expiratory_flow_rate phlebotomy physicians prepare_team_custom_credentials priorities profile " +
+	"provider providers psc refresh register request requisition reschedule resend_events resolve resolve_team " +
+	"resources respiratory_rate result rotate scope_requirements search secret sign_in_token sleep " +
+	"sleep_apnea_alert sleep_breathing_disturbance sleep_cycle source stand_duration stand_hour steps stream " +
+	"stress_level summary team team_api_keys team_custom_credentials team_data_pull_preferences team_etl_pipelines " +
+	"test testkit timeseries token undo_delete unmatched_result unmatched_result_test user users uv_exposure v1 v2 " +
+	"v3 validate_icd_codes vo2_max waist_circumference water webhook wheelchair_push workout_distance " +
+	"workout_duration workout_swimming_stroke workouts "
 
 // enumNames are the fields and parameters that hold an enumeration that says nothing about a patient.
 const enumNames = "" +

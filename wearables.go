@@ -1,5 +1,7 @@
 package labhealth
 
+// Source of this file: public API reference only.
+
 import (
 	"context"
 	"crypto/sha256"
@@ -18,8 +20,8 @@ import (
 // WearablesService reads the wearable data of the team's users: what the service sends as
 // daily.data events. Its methods return raw JSON. For typed data, use the functions of package
 // webhooks, which has the types: ReadSummaries and ReadSamples read one resource of a user, ReadAll
-// reads everything, and DecodeSummary decodes one element of a [SummaryPage]. Source of its
-// operations: public API reference only.
+// reads everything, DecodeSummary decodes an element of a [SummaryPage], and a Samples has the JSON
+// of a group of a [SamplePage]. Source of its operations: public API reference only.
 type WearablesService struct{ core *core }
 
 const (
@@ -32,7 +34,7 @@ const (
 const maxWearableBody = 64 << 20
 
 // SummaryResource is a resource whose data is summaries, such as one for each day or workout.
-// Values other than the constants occur. Source: public API reference only.
+// Values other than the constants occur.
 type SummaryResource string
 
 // Values of [SummaryResource].
@@ -50,7 +52,6 @@ const (
 
 // SampleResource is a resource whose data is samples. Two names differ from those of events:
 // body_weight is weight in events, and body_fat is fat. Values other than the constants occur.
-// Source: public API reference only.
 type SampleResource string
 
 // Values of [SampleResource].
@@ -107,7 +108,7 @@ const (
 	SampleWorkoutSwimmingStroke      SampleResource = "workout_swimming_stroke"
 )
 
-// ListSummariesParams selects the summaries of a resource. Source: public API reference only.
+// ListSummariesParams selects the summaries of a resource.
 type ListSummariesParams struct {
 	StartDate Date   // first day; required, except for a profile
 	EndDate   Date   // last day; zero for today
@@ -137,7 +138,7 @@ func (q summariesQuery) query() queryValues {
 	return values
 }
 
-// SummaryPage is the response of [WearablesService.Summaries]. Source: public API reference only.
+// SummaryPage is the response of [WearablesService.Summaries].
 type SummaryPage struct {
 	// Data has the summaries as received. Changes to it have no effect on the JSON encoding of a
 	// received page.
@@ -222,7 +223,7 @@ func (p SummaryPage) MarshalJSON() ([]byte, error) {
 	return json.Marshal(map[string][]json.RawMessage{"data": p.Data})
 }
 
-// ListSamplesParams selects the samples of a resource. Source: public API reference only.
+// ListSamplesParams selects the samples of a resource.
 type ListSamplesParams struct {
 	// StartDate is the start of the period and required. Some sources label local time as UTC: a
 	// start some hours earlier includes their samples.
@@ -250,15 +251,14 @@ func (p ListSamplesParams) query() queryValues {
 	return q
 }
 
-// SamplePage is one page of samples: the response of [WearablesService.Samples]. Source: public API
-// reference only.
+// SamplePage is one page of samples: the response of [WearablesService.Samples].
 type SamplePage struct {
 	// Groups has the samples by slug of the provider. Each group is an object with the samples of
 	// one source, in the fields source and data.
 	Groups map[string][]json.RawMessage `json:"groups"`
 	// Next is an older name of NextCursor.
 	//
-	// Deprecated: use NextCursor. Source: public API reference only.
+	// Deprecated: use NextCursor.
 	Next *string `json:"next,omitzero"`
 	// NextCursor is where the next page starts, nil on the last page.
 	NextCursor *string `json:"next_cursor,omitzero"`
@@ -397,7 +397,7 @@ func (s *WearablesService) SleepStream(ctx context.Context, sleepID uuid.UUID, o
 }
 
 // SleepStream is the response of [WearablesService.SleepStream]. A list that was not recorded is
-// nil or empty. Source: public API reference only.
+// nil or empty.
 type SleepStream struct {
 	HRV       []SleepStreamSample `json:"hrv,omitzero"`       // heart rate variability
 	Heartrate []SleepStreamSample `json:"heartrate,omitzero"` // heart rate
@@ -409,7 +409,7 @@ type SleepStream struct {
 	RawObject `json:"-"`
 }
 
-// SleepStreamSample is one sample of a [SleepStream]. Source: public API reference only.
+// SleepStreamSample is one sample of a [SleepStream].
 type SleepStreamSample struct {
 	Timestamp      time.Time  `json:"timestamp"`                // when it was measured
 	TimezoneOffset *int64     `json:"timezone_offset,omitzero"` // seconds east of UTC

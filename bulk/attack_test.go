@@ -650,7 +650,7 @@ func (s *attackService) serve(open *connections) *httptest.Server {
 // runAttacked starts the attacked process, kills it after a while, and describes its exit.
 func runAttacked(t *testing.T, dir, url string, killAfter time.Duration) string {
 	t.Helper()
-	cmd := role(t, "attacked", "LABHEALTH_BASE_URL="+url, "LABHEALTH_API_KEY=sk_test_0123456789")
+	cmd := role(t, "attacked", "LABHEALTH_URL="+url, "LABHEALTH_API_KEY=sk_test_0123456789")
 	cmd.Dir = dir
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr

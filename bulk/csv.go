@@ -26,9 +26,9 @@ type CSVOptions struct {
 	// the cells. A cell that it does not have is used as it is.
 	Values map[string]map[string]string
 
-	// Compose sets fields of rows that have no cell for them, by the name that [CSV] supports. Names
-	// of columns in the file are in braces: {"patient_address.receiver_name": "{First} {Last}"}.
-	// Spaces that an empty cell leaves are removed.
+	// Compose sets fields of rows that have no cell for them, by the name that [CSV] supports, from
+	// a text with names of columns in the file in braces: {"patient_address.receiver_name":
+	// "{First} {Last}"}. Spaces that an empty cell leaves are removed.
 	Compose map[string]string
 
 	// DateLayouts are the layouts of dates in the file, for [time.Parse]: "01/02/2006", whose
@@ -129,20 +129,20 @@ func (r Row) Has(name string) bool {
 //
 // Case does not matter in names, and spaces and hyphens equal underscores: "Sample ID" is
 // sample_id. [CSVColumns] returns all names. Any other column is an [*UnknownColumnsError], unless
-// [CSVOptions.Rename] has it: its values would not be sent. [Run] stops with an error that names the
-// columns that are missing, if without them every record is invalid and there is no
-// [CSVOptions.Row].
+// [CSVOptions.Rename] has it: its values would not be sent. If columns are missing without which
+// every record is invalid, and there is no [CSVOptions.Row], [Run] stops with an error that names
+// them.
 //
 // A cell has the value of the field in the interface specification, such as "female", "client_bill"
 // or "walk_in_test"; [CSVOptions.Values] can replace others, such as "F". An empty cell omits the
-// field, unless [CSVOptions.Compose] or [CSVOptions.Defaults] has it. Cells with several IDs or codes separate them by
-// semicolons. Spaces around a cell are ignored, and so are rows and columns that are empty. The
-// marks with which spreadsheets keep digits as text, ="02139" and an apostrophe before them, are
-// removed, and a no-break space is read as a space. A row is invalid if it has more or fewer cells
-// than the header, or a cell that cannot be what was entered: a formula, a number in scientific
-// notation, a US ZIP code without its leading zero, an error value of a spreadsheet, text that is
-// not UTF-8, or a line break in a field other than access_notes. Problems have the name of the
-// column.
+// field, unless [CSVOptions.Compose] or [CSVOptions.Defaults] has it. Cells with several IDs or
+// codes separate them by semicolons. Spaces around a cell are ignored, and so are rows and columns
+// that are empty. The marks with which spreadsheets keep digits as text, ="02139" and an apostrophe
+// before them, are removed, and a no-break space is read as a space. A row is invalid if it has
+// more or fewer cells than the header, or a cell that cannot be what was entered: a formula, a
+// number in scientific notation, a US ZIP code without its leading zero, an error value of a
+// spreadsheet, text that is not UTF-8, or a line break in a field other than access_notes. Problems
+// have the name of the column.
 //
 // Rows follow RFC 4180: cells with commas, quotes or line breaks are quoted. A quote that is not
 // closed, or is inside a cell that is not quoted, other than ="02139", leaves open where the next
@@ -199,23 +199,32 @@ func newCSVReader(r io.ReadSeeker, opts CSVOptions) (*csvReader, error) {
 	if err != nil {
 		return nil, err
 	}
-	rows := rowReader{r: buffered, comma: cmp.Or(byte(opts.Comma), ','), line: 1}
-	if start, _ := buffered.Peek(6); len(start) == 6 && strings.EqualFold(string(start[:4]), "sep=") && strings.ContainsRune("\r\n", rune(start[5])) {
-		if opts.Comma != 0 && byte(opts.Comma) != start[4] {
-			return nil, fmt.Errorf("bulk: the first line of the CSV file is %q, and CSVOptions.Comma is %q", start[:5], opts.Comma)
-		}
-		rows.comma = start[4]
-		if _, err := buffered.ReadSlice('\n'); err != nil {
-			return nil, fmt.Errorf("bulk: the CSV header cannot be read: %w", err)
-		}
-		rows.line++
-	}
 	values, err := foldValues(opts.Values)
 	if err != nil {
 		return nil, err
 	}
-	c := &csvReader{opts: opts, dates: dates, values: values, rows: rows}
+	c := &csvReader{opts: opts, dates: dates, values: values, rows: rowReader{r: buffered, comma: cmp.Or(byte(opts.Comma), ','), line: 1}}
+	if err := c.readSeparator(); err != nil {
+		return nil, err
+	}
 	return c, c.readHeader()
+}
+
+// readSeparator reads a first line such as "sep=;", which Excel writes.
+func (c *csvReader) readSeparator() error {
+	start, _ := c.rows.r.Peek(6)
+	if len(start) < 6 || !strings.EqualFold(string(start[:4]), "sep=") || !strings.ContainsRune("\r\n", rune(start[5])) {
+		return nil
+	}
+	if c.opts.Comma != 0 && byte(c.opts.Comma) != start[4] {
+		return fmt.Errorf("bulk: the first line of the CSV file is %q, and CSVOptions.Comma is %q", start[:5], c.opts.Comma)
+	}
+	c.rows.comma = start[4]
+	c.rows.line++
+	if _, err := c.rows.r.ReadSlice('\n'); err != nil {
+		return fmt.Errorf("bulk: the CSV header cannot be read: %w", err)
+	}
+	return nil
 }
 
 func (c *csvReader) readHeader() error {

@@ -117,6 +117,6 @@ func (h *header) missingErr() error {
 	if h == nil || len(h.missing) == 0 {
 		return nil
 	}
-	return fmt.Errorf("bulk: the CSV file has no column for %s, and without it every record is invalid: "+
-		"name the column in CSVOptions.Rename, or set the field with CSVOptions.Compose or CSVOptions.Defaults", strings.Join(h.missing, ", "))
+	return sourceError(fmt.Errorf("bulk: the CSV file has no column for %s, and without it every record is invalid: "+
+		"name the column in CSVOptions.Rename, or set the field with CSVOptions.Compose or CSVOptions.Defaults", strings.Join(h.missing, ", ")))
 }

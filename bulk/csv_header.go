@@ -204,7 +204,8 @@ func columnNumber(i int) string {
 }
 
 // UnknownColumnsError reports columns of a CSV file whose values would not be sent. Its message has
-// their numbers only: in a file that has its patients in columns, their names are patient data.
+// their numbers, and their names only if they are like those of fields: in a file that has its
+// patients in columns, names are patient data.
 type UnknownColumnsError struct {
 	Columns []UnknownColumn // from left to right
 }
@@ -229,13 +230,20 @@ func (c UnknownColumn) Letters() (letters string) {
 
 // Error returns a message with the numbers of the columns, and what they may be.
 func (e *UnknownColumnsError) Error() string {
+	if e == nil {
+		e = &UnknownColumnsError{}
+	}
 	var list []string
 	for i, c := range e.Columns {
 		if i == 50 {
 			list = append(list, fmt.Sprintf("and %d others", len(e.Columns)-i))
 			break
 		}
-		list = append(list, columnNumber(c.Number-1)+maybe(c.Near))
+		name := columnNumber(c.Number - 1)
+		if c.Near != "" {
+			name += fmt.Sprintf(" %q", c.Name)
+		}
+		list = append(list, name+maybe(c.Near))
 	}
 	return fmt.Sprintf("bulk: the CSV file has unknown columns, whose values would not be sent: %s; "+
 		`map them in CSVOptions.Rename to one of CSVColumns, or to "-"`, strings.Join(list, ", "))

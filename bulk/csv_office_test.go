@@ -52,7 +52,7 @@ func TestCSVValuesAndComposedFields(t *testing.T) {
 		t.Error(errs)
 	}
 
-	// A cell of the field comes first. A cell that cannot be what was entered is a problem here too.
+	// A cell of the field comes first. A cell that cannot be what was entered is a problem, too.
 	opts := officeOptions()
 	opts.Rename["First"], opts.Rename["To"] = "-", "patient_address.receiver_name"
 	opts.Compose["patient_details.first_name"] = "{First}"
@@ -86,7 +86,7 @@ func TestCSVMissingColumns(t *testing.T) {
 		report, err := bulk.Run(t.Context(), nil, bulk.CSV(strings.NewReader(content), opts), nil, bulk.Options{DryRun: true})
 		return fmt.Sprintf("%d %v", report.Records, err)
 	}
-	const text = "0 bulk: the CSV file has no column for %s, and without it every record is invalid: name the column in CSVOptions.Rename, or set the field with CSVOptions.Compose or CSVOptions.Defaults"
+	const text = "0 bulk: the source cannot be read: bulk: the CSV file has no column for %s, and without it every record is invalid: name the column in CSVOptions.Rename, or set the field with CSVOptions.Compose or CSVOptions.Defaults"
 	without := func(change func(*bulk.CSVOptions)) bulk.CSVOptions {
 		opts := officeOptions()
 		change(&opts)

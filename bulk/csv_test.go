@@ -128,8 +128,9 @@ func TestCSVFileErrors(t *testing.T) {
 		"Windows-1252":          {"sample_id,Stra\xdfe\n", bulk.CSVOptions{}, `bulk: the name of column 2 (B) is not valid UTF-8: the file may be in Windows-1252; save it as "CSV UTF-8"`},
 		"unknown columns": {"sampel_id,sample_id,Client ID,DOB,First Name,Ada Example,1985-12-10,+14155550123,ada@example.com,S00017,Zip,Grace,frist_name,\n", bulk.CSVOptions{},
 			"bulk: the CSV file has unknown columns, whose values would not be sent: 1 (A), 3 (C), " +
-				"4 (D) (patient_details.dob?), 5 (E) (patient_details.first_name?), 6 (F), 7 (G), 8 (H), 9 (I), 10 (J), " +
-				`11 (K) (patient_address.zip?), 12 (L), 13 (M); map them in CSVOptions.Rename to one of CSVColumns, or to "-"`},
+				"" +
+				`4 (D) "DOB" (patient_details.dob?), 5 (E) "First Name" (patient_details.first_name?), 6 (F), 7 (G), 8 (H), 9 (I), 10 (J), ` +
+				`11 (K) "Zip" (patient_address.zip?), 12 (L), 13 (M); map them in CSVOptions.Rename to one of CSVColumns, or to "-"`},
 		"column 28": {"sample_id" + strings.Repeat(",", 27) + "Notes\n", bulk.CSVOptions{},
 			`bulk: the CSV file has unknown columns, whose values would not be sent: 28 (AB); map them in CSVOptions.Rename to one of CSVColumns, or to "-"`},
 		"the same column twice": {"Sample ID,sample_id\n", bulk.CSVOptions{}, "bulk: the CSV file has two columns for sample_id"},

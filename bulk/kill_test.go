@@ -189,7 +189,7 @@ type killService struct {
 // importHere runs an import in the working directory, from orders.jsonl with run.journal, into the
 // service of the environment.
 func importHere(opts bulk.Options) (*bulk.Report, error) {
-	client, err := labhealth.NewClient(os.Getenv("LABHEALTH_API_KEY"), labhealth.WithBaseURL(os.Getenv("LABHEALTH_BASE_URL")),
+	client, err := labhealth.NewClient(os.Getenv("LABHEALTH_API_KEY"), labhealth.WithBaseURL(os.Getenv("LABHEALTH_URL")),
 		labhealth.WithRetry(labhealth.RetryPolicy{ReadTimeout: 2 * time.Second}))
 	if err != nil {
 		return nil, err
@@ -218,7 +218,7 @@ func playImporter() int {
 		return fail(err)
 	}
 	report, err := importHere(bulk.Options{
-		Timeout: 500 * time.Millisecond, Settle: 700 * time.Millisecond, Rejections: rejections, Target: os.Getenv("LABHEALTH_BASE_URL"),
+		Timeout: 500 * time.Millisecond, Settle: 700 * time.Millisecond, Rejections: rejections, Target: os.Getenv("LABHEALTH_URL"),
 	})
 	if report == nil {
 		return fail(err)
@@ -336,7 +336,7 @@ func killRound(t *testing.T, n int) {
 func runAndKill(t *testing.T, dir string, n int, at *killService) (report *bulk.Report, kills, unfinished int) {
 	t.Helper()
 	for plan := 3 + n/1000 + rand.IntN(4+n/1000); ; {
-		cmd := role(t, "importer", "LABHEALTH_BASE_URL="+at.URL, "LABHEALTH_API_KEY="+at.Key)
+		cmd := role(t, "importer", "LABHEALTH_URL="+at.URL, "LABHEALTH_API_KEY="+at.Key)
 		cmd.Dir = dir
 		var stdout, stderr bytes.Buffer
 		cmd.Stdout, cmd.Stderr = &stdout, &stderr

@@ -24,7 +24,7 @@ func (r Rejection) LogValue() slog.Value { return shortForm("Rejection", r.Outco
 // LogValue returns the error message, which does not contain the sample ID.
 func (e RecordError) LogValue() slog.Value { return slog.StringValue(e.Error()) }
 
-// LogValue returns the error message, which has no names.
+// LogValue returns the error message.
 func (e UnknownColumnsError) LogValue() slog.Value { return slog.StringValue(e.Error()) }
 
 // Format prints the error message under every verb.

@@ -89,7 +89,7 @@ func writeSpreadsheet(t *testing.T, name string) (reasons map[int]string, orders
 
 // playSpreadsheet runs the import in the working directory.
 func playSpreadsheet() int {
-	client, err := labhealth.NewClient(os.Getenv("LABHEALTH_API_KEY"), labhealth.WithBaseURL(os.Getenv("LABHEALTH_BASE_URL")))
+	client, err := labhealth.NewClient(os.Getenv("LABHEALTH_API_KEY"), labhealth.WithBaseURL(os.Getenv("LABHEALTH_URL")))
 	if err != nil {
 		return 1
 	}
@@ -129,7 +129,7 @@ func TestSpreadsheet(t *testing.T) {
 	// run runs the importer until it ends, or kills it as soon as isDue.
 	run := func(isDue func() bool) (report bulk.Report) {
 		t.Helper()
-		cmd := role(t, "spreadsheet", "LABHEALTH_BASE_URL="+at.URL, "LABHEALTH_API_KEY="+at.Key, "LABHEALTH_TEST_ID="+at.Test.String())
+		cmd := role(t, "spreadsheet", "LABHEALTH_URL="+at.URL, "LABHEALTH_API_KEY="+at.Key, "LABHEALTH_TEST_ID="+at.Test.String())
 		cmd.Dir = dir
 		var stdout, stderr bytes.Buffer
 		cmd.Stdout, cmd.Stderr = &stdout, &stderr

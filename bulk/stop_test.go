@@ -123,7 +123,7 @@ func stopRound(t *testing.T, kills int) {
 	between := func(longest time.Duration) time.Duration { return time.Duration(rand.Int64N(int64(longest))) }
 	var log []string
 	for killed := 0; ; killed++ {
-		cmd := role(t, "stopped", "LABHEALTH_BASE_URL="+server.URL, "LABHEALTH_API_KEY=sk_test_0123456789")
+		cmd := role(t, "stopped", "LABHEALTH_URL="+server.URL, "LABHEALTH_API_KEY=sk_test_0123456789")
 		cmd.Dir = dir
 		var out bytes.Buffer
 		cmd.Stdout, cmd.Stderr = &out, &out

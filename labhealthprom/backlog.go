@@ -47,8 +47,6 @@ var (
 		"Reactions that wait to be called, for the first time or again, or that were given up.", []string{"state"}, nil)
 	reactionsOldest = prometheus.NewDesc("labhealth_reactions_oldest_age_seconds",
 		"Time since the first reaction that waits was queued; 0 if there is none.", nil, nil)
-	partitionsAhead = prometheus.NewDesc("labhealth_partitions_ahead_seconds",
-		"Time until the end of the last partition of the samples; PostgreSQL only.", nil, nil)
 )
 
 // backlogCollector collects a Backlog.
@@ -64,7 +62,7 @@ type backlogCollector struct {
 
 // Describe implements [prometheus.Collector].
 func (c *backlogCollector) Describe(descs chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{storeUp, inboxDeliveries, inboxOldest, deadLetters, reactions, reactionsOldest, partitionsAhead} {
+	for _, d := range []*prometheus.Desc{storeUp, inboxDeliveries, inboxOldest, deadLetters, reactions, reactionsOldest} {
 		descs <- d
 	}
 }
@@ -87,9 +85,6 @@ func (c *backlogCollector) Collect(metrics chan<- prometheus.Metric) {
 	gauge(reactions, float64(b.Reactions), "waiting")
 	gauge(reactions, float64(b.FailedReactions), "failed")
 	gauge(reactionsOldest, ageOf(b.OldestReaction))
-	if !b.PartitionedUntil.IsZero() {
-		gauge(partitionsAhead, time.Until(b.PartitionedUntil).Seconds())
-	}
 }
 
 // ageOf returns the seconds since a time; 0 for none.

@@ -50,7 +50,7 @@ func TestBacklogValues(t *testing.T) {
 		var err error
 		queries := 0
 		start := time.Now()
-		b := sqlstore.Backlog{Waiting: 3, Delayed: 2, Oldest: start.Add(-time.Minute), DeadLetters: 1, Reactions: 4, FailedReactions: 5, OldestReaction: start.Add(-time.Second), PartitionedUntil: start.Add(time.Hour)}
+		b := sqlstore.Backlog{Waiting: 3, Delayed: 2, Oldest: start.Add(-time.Minute), DeadLetters: 1, Reactions: 4, FailedReactions: 5, OldestReaction: start.Add(-time.Second)}
 		r := prometheus.NewRegistry()
 		r.MustRegister(&backlogCollector{read: func(context.Context) (sqlstore.Backlog, error) {
 			queries++
@@ -58,7 +58,7 @@ func TestBacklogValues(t *testing.T) {
 		}})
 		expect(t, r, map[string]float64{"labhealth_store_up": 1, "labhealth_inbox_deliveries waiting": 3, "labhealth_inbox_deliveries delayed": 2,
 			"labhealth_inbox_oldest_age_seconds": 60, "labhealth_dead_letters": 1,
-			"labhealth_reactions waiting": 4, "labhealth_reactions failed": 5, "labhealth_reactions_oldest_age_seconds": 1, "labhealth_partitions_ahead_seconds": 3600})
+			"labhealth_reactions waiting": 4, "labhealth_reactions failed": 5, "labhealth_reactions_oldest_age_seconds": 1})
 		b = sqlstore.Backlog{} // of SQLite, when all is done
 		for range 100 {
 			time.Sleep(10 * time.Millisecond)

@@ -56,7 +56,6 @@
 //	labhealth_reactions
 //	    state
 //	labhealth_reactions_oldest_age_seconds
-//	labhealth_partitions_ahead_seconds
 //
 // The labels have few values, none of which are IDs, texts of others or data of patients:
 //

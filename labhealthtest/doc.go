@@ -29,7 +29,9 @@
 // public API reference and observations of the service. A deployment may differ.
 //
 // The package has its own types and shares no code with the client, so that the client is tested
-// against an independent implementation of the specification. [Server.Requests] returns the
+// against an independent implementation. It validates the requests that import and create orders by
+// its own reading of the two documents, and other requests by the tables of the public API
+// reference. [Server.Requests] returns the
 // requests that the server received, and [Server.RequestCount] their number.
 //
 // # Watching
@@ -82,6 +84,17 @@
 // adds others) and works until [Server.SetConnectionError] breaks it. Demographic data, refreshes,
 // source priorities and the settings of the team are stored, and the resources of a user count the
 // events that were sent.
+//
+// A link with a password fails with the password "wrong", and needs the code 123456 for users whose
+// name starts with mfa. The user is that of the link token in the header X-Link-Token, or of the
+// last one without it: the name of the header at the service is not documented.
+//
+// # Insurance, unmatched results, lab reports
+//
+// An order with commercial_insurance is rejected unless its user has a primary insurance. The
+// server knows a few payors and diagnosis codes. A test run (POST /v3/unmatched_result_test) makes
+// an unmatched result with its orders and its event at once. A lab report is read when its job is
+// read: a PDF, JPEG or PNG has two invented results, any other file fails.
 //
 // # Appointments
 //
@@ -152,8 +165,8 @@
 //
 // # Limitations
 //
-// The server has no billing. It accepts all consents, and all billing types of orders without a lab
-// account. Created lab tests are active at once. It pushes nothing to ETL pipelines and does not
-// verify custom credentials with providers. It is stricter than the service in one respect: it
+// The server has no billing. It accepts all consents, and all other billing types of orders without
+// a lab account. Created lab tests are active at once. It pushes nothing to ETL pipelines and does
+// not verify custom credentials with providers. It is stricter than the service in one respect: it
 // rejects a number or boolean that is sent as a string, which the service may convert.
 package labhealthtest

@@ -110,6 +110,7 @@ func (s *Server) newHandler() http.Handler {
 func (s *Server) serve(w http.ResponseWriter, hr *http.Request) {
 	w.Header().Set(proofHeader, s.DebugToken)
 	received := s.now()
+	w.Header().Set("Date", received.UTC().Format(http.TimeFormat)) // by the clock of WithClock
 	body, err := io.ReadAll(http.MaxBytesReader(w, hr.Body, maxBody))
 	if f := s.nextFault(hr); f != nil {
 		s.fail(f, w, hr, body, err, received)

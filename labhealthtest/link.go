@@ -12,6 +12,8 @@ import (
 type linkToken struct {
 	userID  uuid.UUID
 	allowed []string // slugs; empty for all
+
+	pendingMFA string // the provider that has asked for a code
 }
 
 func (s *Server) createLinkToken(r *request) (any, error) {
@@ -32,7 +34,7 @@ func (s *Server) createLinkToken(r *request) (any, error) {
 		t.allowed = []string{*body.Provider}
 	}
 	value := s.deriveKey("lt_")
-	s.linkTokens[value] = t
+	s.linkTokens[value], s.lastLinkToken = t, value
 	return map[string]string{"link_token": value, "link_web_url": "https://link.example.com/?token=" + value}, nil
 }
 

@@ -108,15 +108,17 @@ func (s *Server) Advance(orderID uuid.UUID) (status string, err error) {
 func (s *Server) NextStatuses(orderID uuid.UUID) ([]string, error) {
 	var next []string
 	err := s.withOrder(orderID, func(o *order) error {
-		for status := o.statusAfter(o.LastEvent.Status); status != ""; status = o.statusAfter(status) {
-			if slices.Contains(next, status) {
-				break
-			}
-			next = append(next, status)
-		}
+		next = o.nextStatuses()
 		return nil
 	})
 	return next, err
+}
+
+func (o *order) nextStatuses() (next []string) {
+	for status := o.statusAfter(o.LastEvent.Status); status != "" && !slices.Contains(next, status); status = o.statusAfter(status) {
+		next = append(next, status)
+	}
+	return next
 }
 
 // SetStatus adds an event with any status to an order, such as

@@ -1,6 +1,8 @@
 package labhealthtest
 
 import (
+	"encoding/json"
+	"slices"
 	"time"
 
 	"github.com/google/uuid"
@@ -26,6 +28,27 @@ type OrderState struct {
 	Since time.Time
 	// CreatedAt is when the order was created.
 	CreatedAt time.Time
+	// Next are the statuses that [Server.NextStatuses] returns.
+	Next []string
+	// Reached is the number of different statuses that the order has had.
+	Reached int
+	// Markers is the number of markers of the lab test.
+	Markers int
+	// RedrawOf is the order that this one repeats, zero if there is none.
+	RedrawOf uuid.UUID
+	// Results counts the results, nil if there are none.
+	Results *ResultCounts
+}
+
+// ResultCounts counts the results of an order.
+type ResultCounts struct {
+	// Total is the number of results, of which Abnormal are outside of the normal range but not
+	// critical, and Critical are critical.
+	Total, Abnormal, Critical int
+	// Missing is the number of markers that could not be measured.
+	Missing int
+	// Interpretation is that of all results, such as "abnormal", empty if there is none.
+	Interpretation string
 }
 
 // OrderStates returns the states of all orders, oldest first. Other than lists of the API, it does
@@ -59,7 +82,7 @@ func (s *Server) orderState(o *order) OrderState {
 		Since: time.Time(o.LastEvent.CreatedAt), CreatedAt: time.Time(o.CreatedAt),
 	}
 	if o.LabTest != nil {
-		state.LabTest = o.LabTest.Name
+		state.LabTest, state.Markers = o.LabTest.Name, len(o.LabTest.Markers)
 	}
 	if o.SampleID != nil {
 		state.SampleID = *o.SampleID
@@ -70,5 +93,63 @@ func (s *Server) orderState(o *order) OrderState {
 	if u := s.user(o.UserID); u != nil {
 		state.ClientUserID = u.ClientUserID
 	}
+	var seen []string
+	for _, e := range o.Events {
+		if !slices.Contains(seen, e.Status) {
+			seen = append(seen, e.Status)
+		}
+	}
+	state.Next, state.Reached, state.Results = o.nextStatuses(), len(seen), o.countResults()
+	for _, e := range o.Transaction.Orders {
+		if e.ID == o.ID && e.ParentID != nil {
+			state.RedrawOf = *e.ParentID
+		}
+	}
 	return state
+}
+
+// countResults counts the results; it returns nil if there are none, or if those that SetResults
+// has set cannot be read.
+func (o *order) countResults() *ResultCounts {
+	if !o.hasResults() {
+		return nil
+	}
+	c := &ResultCounts{}
+	if o.results == nil {
+		all := o.inventResults()
+		for _, r := range all.Results {
+			c.add(r.Interpretation, r.IsAboveMaxRange || r.IsBelowMinRange)
+		}
+		c.Missing, c.Interpretation = len(all.Missing), o.interpretation()
+		return c
+	}
+	var all struct {
+		Metadata struct {
+			Interpretation string `json:"interpretation"`
+		} `json:"metadata"`
+		Results []struct {
+			Interpretation string `json:"interpretation"`
+			Above          bool   `json:"is_above_max_range"`
+			Below          bool   `json:"is_below_min_range"`
+		} `json:"results"`
+		Missing []json.RawMessage `json:"missing_results"`
+	}
+	if json.Unmarshal(o.results, &all) != nil {
+		return nil
+	}
+	for _, r := range all.Results {
+		c.add(r.Interpretation, r.Above || r.Below)
+	}
+	c.Missing, c.Interpretation = len(all.Missing), all.Metadata.Interpretation
+	return c
+}
+
+func (c *ResultCounts) add(interpretation string, isOutside bool) {
+	c.Total++
+	switch {
+	case interpretation == "critical":
+		c.Critical++
+	case interpretation == "abnormal" || isOutside:
+		c.Abnormal++
+	}
 }

@@ -73,6 +73,9 @@ func (s *Server) importOrder(r *request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := u.checkInsurance(&body); err != nil {
+		return nil, err
+	}
 	s.sampleIDs[*body.SampleID] = true
 	o := s.addOrder(u, test, method, &body, r.now)
 	s.emitOrder(o)
@@ -120,6 +123,9 @@ func (s *Server) create(body *orderRequest, now time.Time) (any, error) {
 		return nil, err
 	}
 	if err := checkAnswers(test, body); err != nil {
+		return nil, err
+	}
+	if err := u.checkInsurance(body); err != nil {
 		return nil, err
 	}
 	if isPast(body.ActivateBy, now) {
@@ -209,6 +215,8 @@ func (s *Server) addOrderTo(t *transaction, u *user, test *labTest, method strin
 	}
 	if body.HealthInsurance != nil {
 		o.HealthInsuranceID = new(s.newID())
+	} else if v := u.insurance(true); v != nil && body.BillingType == commercialInsurance {
+		o.HealthInsuranceID = &v.id
 	}
 	o.setPatient(body.PatientDetails)
 	data := siteData{s.newID(), timestamp(now), timestamp(now)}

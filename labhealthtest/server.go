@@ -108,7 +108,13 @@ type Server struct {
 	partialEvents atomic.Bool
 	poster        *http.Client
 
-	linkTokens map[string]*linkToken
+	linkTokens    map[string]*linkToken
+	lastLinkToken string
+	payors        []payor // those of the team
+	unmatched     []*unmatchedResult
+	testRuns      []*testRun
+	parsingJobs   map[uuid.UUID]*parsingJob
+
 	priorities []priorities
 
 	org *organisation
@@ -194,6 +200,7 @@ func newServer(opts ...Option) *Server {
 		sampleIDs:    map[string]bool{},
 		outcomes:     map[string]outcome{},
 		linkTokens:   map[string]*linkToken{},
+		parsingJobs:  map[uuid.UUID]*parsingJob{},
 		offers:       map[string]offer{},
 		takenSlots:   map[slotID]bool{},
 		poster:       newPoster(),

@@ -28,6 +28,8 @@ type user struct {
 	info      map[string]any // nil if there is none
 	refreshes []time.Time    // those of the last hour
 	sent      map[sentKey]int
+
+	insurances []*insurance // oldest first
 }
 
 type fallbackDate struct {

@@ -1,5 +1,7 @@
 package webhooks
 
+// Source of this file: public API reference only.
+
 import (
 	"bytes"
 	"encoding/json"
@@ -13,7 +15,7 @@ import (
 
 // ContinuousQueryChanges reports changes of the result tables of continuous queries: the data of
 // continuous_query.result_table.changed, which is an array. Printed or logged, it shows nothing of
-// them. Source: public API reference only.
+// them.
 type ContinuousQueryChanges struct {
 	// Tables has the tables in the order of the event. A program may add, change and remove
 	// elements: encoding the payload to JSON writes unchanged ones as their raw bytes.
@@ -22,8 +24,7 @@ type ContinuousQueryChanges struct {
 	labhealth.RawObject
 }
 
-// ContinuousQueryResultTableChanges has the changed rows of one result table. Source: public API
-// reference only.
+// ContinuousQueryResultTableChanges has the changed rows of one result table.
 type ContinuousQueryResultTableChanges struct {
 	QueryID   uuid.UUID `json:"query_id"`   // the query
 	QuerySlug string    `json:"query_slug"` // the team's name of the query

@@ -605,14 +605,14 @@ func TestParseOtherPayloads(t *testing.T) {
 	wantDevice := &ProviderDevice{Device: labhealth.Device{ID: workoutID, UserID: adaID, Provider: "example_ring", SourceType: "ring"}}
 	wantAppointment := &LabAppointment{Appointment: labhealth.Appointment{ID: orderID, UserID: adaID, StartAt: &noon, IANATimezone: new("America/New_York"),
 		Type: "phlebotomy", Events: []labhealth.AppointmentEvent{}, Address: labhealth.USAddress{FirstLine: "1 Example Street"}}}
-	wantReview := &MatchReview{ID: orderID, Status: MatchReviewResolved, DecisionCode: MatchDecisionNoMatch,
-		SubReasonCodes: []MatchSubReasonCode{MatchSubReasonLabAccountMismatch}, ResolutionAction: new(MatchResolutionAccept), ResolvedUserID: &adaID}
-	wantJob := &ParsingJob{ID: orderID, Status: ParsingJobCompleted, NeedsHumanReview: true, Data: &ParsedLabReportData{
-		Metadata: ResultMetadata{PatientFirstName: new("Ada"), DOB: new("02/01/1990"), Gender: labhealth.GenderOther},
-		Results: []LabReportResult{{TestName: "Glucose", Value: "90", Units: new("mg/dL"), MaxReferenceRange: new(99.0), IsAboveMaxRange: new(false),
-			SampleType: LabReportSampleUnknown, MeasurementKind: LabReportMeasurementUnknown, Sensitivity: LabReportSensitivityUnknown,
-			LOINCMatches: []LOINCMatch{{LOINCCode: "2345-7", LOINCName: "Glucose", Aliases: []string{}, ConfidenceScore: 0.9}}}},
-	}}
+	wantReview := &MatchReview{ID: orderID, Status: labhealth.MatchReviewResolved, DecisionCode: labhealth.MatchDecisionNoMatch,
+		SubReasonCodes: []labhealth.MatchSubReasonCode{labhealth.MatchSubReasonLabAccountMismatch}, ResolutionAction: new(labhealth.MatchResolutionAccept), ResolvedUserID: &adaID}
+	wantJob := &ParsingJob{ParsingJob: labhealth.ParsingJob{ID: orderID, Status: labhealth.ParsingJobCompleted, NeedsHumanReview: true, Data: &labhealth.ParsedLabReportData{
+		Metadata: labhealth.ResultMetadata{PatientFirstName: new("Ada"), DOB: new("02/01/1990"), Gender: labhealth.GenderOther},
+		Results: []labhealth.LabReportResult{{TestName: "Glucose", Value: "90", Units: new("mg/dL"), MaxReferenceRange: new(99.0), IsAboveMaxRange: new(false),
+			SampleType: labhealth.LabReportSampleUnknown, MeasurementKind: labhealth.LabReportMeasurementUnknown, Sensitivity: labhealth.LabReportSensitivityUnknown,
+			LOINCMatches: []labhealth.LOINCMatch{{LOINCCode: "2345-7", LOINCName: "Glucose", Aliases: []string{}, ConfidenceScore: 0.9}}}},
+	}}}
 	for _, c := range []struct {
 		kind EventType
 		data string

@@ -2,6 +2,7 @@ package webhooks_test
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"iter"
 	"log"
@@ -134,4 +135,63 @@ func ExampleReadAll() {
 func addSummary(service *labhealthtest.Server, user uuid.UUID, resource string, opts ...labhealthtest.DataOption) error {
 	_, err := service.AddSummary(user, resource, opts...)
 	return err
+}
+
+// What client.Wearables returned as raw JSON, in the types of this package.
+func ExampleDecodeSummary() {
+	ctx := context.Background()
+	service, err := labhealthtest.Start()
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer service.Close()
+	client, err := labhealth.NewClient(service.APIKey, labhealth.WithBaseURL(service.URL))
+	if err != nil {
+		log.Fatal(err)
+	}
+	user := service.AddUser("user-1")
+	noon := time.Date(2025, 3, 1, 12, 0, 0, 0, time.UTC)
+	for _, err := range []error{
+		addSummary(service, user, "sleep", labhealthtest.StartingAt(noon)),
+		service.AddSamples(user, "glucose", 3, labhealthtest.StartingAt(noon)),
+	} {
+		if err != nil {
+			log.Fatal(err)
+		}
+	}
+
+	summaries, err := client.Wearables.Summaries(ctx, user, labhealth.SummarySleep, labhealth.ListSummariesParams{StartDate: labhealth.DateOf(noon)})
+	if err != nil {
+		log.Fatal(err)
+	}
+	for _, document := range summaries.Data {
+		summary, err := webhooks.DecodeSummary("sleep", document)
+		if err != nil {
+			log.Fatal(err)
+		}
+		if sleep, ok := summary.(*webhooks.Sleep); ok { // otherwise *webhooks.Unknown
+			fmt.Println("sleep of", sleep.CalendarDate)
+		}
+	}
+
+	page, err := client.Wearables.Samples(ctx, user, labhealth.SampleGlucose, labhealth.ListSamplesParams{StartDate: noon})
+	if err != nil {
+		log.Fatal(err)
+	}
+	for provider, groups := range page.Groups {
+		for _, group := range groups {
+			var samples webhooks.Samples
+			if err := json.Unmarshal(group, &samples); err != nil {
+				log.Fatal(err)
+			}
+			for _, sample := range samples.Data {
+				fmt.Println(provider, samples.Source.Type, sample.Unit, sample.Value > 0)
+			}
+		}
+	}
+	// Output:
+	// sleep of 2025-03-01
+	// oura ring mmol/L true
+	// oura ring mmol/L true
+	// oura ring mmol/L true
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"math"
 	"net/http"
 	"sync"
@@ -57,8 +58,8 @@ const senderTimeout = 15 * time.Second
 //     timestamp gets a 401 before its body is read.
 //
 // What goes wrong is written to [slog.Default] as a warning that names what to change: at once, and
-// then ever less often, with the number of times. It holds no patient data. [WithLogger] logs each
-// delivery to another logger instead.
+// then ever less often, with the number of times. It holds no patient data. [WithWarnings]
+// sets another logger, and [WithLogger] logs each delivery instead.
 //
 // Events are delivered at least once (see Delivery in the package documentation). The
 // [Deduplicator] makes repeated processing rare, not impossible: an ID is lost if the process
@@ -80,7 +81,8 @@ type Handler struct {
 	now          func() time.Time
 	contexts     []func(context.Context, *http.Request) context.Context
 	observers    []func(context.Context, DeliveryResult)
-	warnings     *warn.Log // nil with WithLogger
+	warnings     *warn.Log    // nil with WithLogger
+	logger       *slog.Logger // of warnings; nil for slog.Default
 
 	aborted context.Context // canceled when Shutdown stops waiting
 	abort   context.CancelFunc

@@ -144,6 +144,14 @@ func WithLogger(l *slog.Logger) HandlerOption {
 	}
 }
 
+// WithWarnings writes warnings to l instead of [slog.Default]. nil means slog.Default.
+func WithWarnings(l *slog.Logger) HandlerOption {
+	return func(h *Handler) error {
+		h.logger = l
+		return nil
+	}
+}
+
 // level returns the level at which [WithLogger] logs the result.
 func (r DeliveryResult) level() slog.Level {
 	switch {

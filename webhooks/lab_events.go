@@ -1,5 +1,7 @@
 package webhooks
 
+// Source of this file: public API reference only.
+
 import (
 	"time"
 
@@ -19,7 +21,7 @@ type apiObject interface {
 // LabOrder is an order whose status changed: the data of labtest.order.created and .updated. Events
 // come in any order and more than once, so treat one as a notification and call Orders.Get for the
 // current order. An event that is an order itself, without an envelope, is one without a type: the
-// public pages show some events so. Source: public API reference only.
+// public pages show some events so.
 type LabOrder struct {
 	labhealth.Order
 }
@@ -28,7 +30,7 @@ func (o *LabOrder) apiObject() (any, *uuid.UUID) { return &o.Order, &o.ID }
 
 // LabAppointment is an appointment that changed: the data of labtest.appointment.created and
 // .updated. What is said of [LabOrder] applies to it as well. It redacts itself as
-// [labhealth.Appointment] does. Source: public API reference only.
+// [labhealth.Appointment] does.
 type LabAppointment struct {
 	labhealth.Appointment
 }
@@ -37,7 +39,7 @@ func (a *LabAppointment) apiObject() (any, *uuid.UUID) { return &a.Appointment, 
 
 // CriticalResult reports that an order has a critical result: the data of labtest.result.critical.
 // The result itself can be read with Orders.Results of a [labhealth.Client]. Printed or logged, it
-// shows only its IDs. Source: public API reference only.
+// shows only its IDs.
 type CriticalResult struct {
 	OrderID        uuid.UUID                `json:"order_id"`       // the order
 	TeamID         uuid.UUID                `json:"team_id"`        // the team
@@ -52,7 +54,7 @@ type CriticalResult struct {
 }
 
 // CriticalResultStatus says whether a [CriticalResult] is final. Values other than the constants
-// occur. Source: public API reference only.
+// occur.
 type CriticalResultStatus string
 
 // The documented states of a critical result.
@@ -63,65 +65,16 @@ const (
 
 // MatchReview reports the review of a result that a lab sent without a matching order: the data of
 // labtest.match_review.created and .updated. The event may have no user. Printed or logged, it
-// shows only its IDs. Source: public API reference only.
+// shows only its IDs.
 type MatchReview struct {
-	ID             uuid.UUID            `json:"id"`                        // the review
-	Status         MatchReviewStatus    `json:"status"`                    // who decides next
-	DecisionCode   MatchDecisionCode    `json:"decision_code"`             // what the service found
-	SubReasonCodes []MatchSubReasonCode `json:"sub_reason_codes,omitzero"` // further reasons; nil if missing
+	ID             uuid.UUID                      `json:"id"`                        // the review
+	Status         labhealth.MatchReviewStatus    `json:"status"`                    // who decides next
+	DecisionCode   labhealth.MatchDecisionCode    `json:"decision_code"`             // what the service found
+	SubReasonCodes []labhealth.MatchSubReasonCode `json:"sub_reason_codes,omitzero"` // further reasons; nil if missing
 	// ResolutionAction is the decision of the reviewer; nil before it is made.
-	ResolutionAction *MatchReviewResolutionAction `json:"resolution_action,omitzero"`
-	ResolvedUserID   *uuid.UUID                   `json:"resolved_user_id,omitzero"`  // the user that the result belongs to; nil if undecided
-	ResolvedOrderID  *uuid.UUID                   `json:"resolved_order_id,omitzero"` // the order that the result belongs to; nil if undecided
+	ResolutionAction *labhealth.MatchReviewResolutionAction `json:"resolution_action,omitzero"`
+	ResolvedUserID   *uuid.UUID                             `json:"resolved_user_id,omitzero"`  // the user that the result belongs to; nil if undecided
+	ResolvedOrderID  *uuid.UUID                             `json:"resolved_order_id,omitzero"` // the order that the result belongs to; nil if undecided
 
 	labhealth.RawObject `json:"-"`
 }
-
-// MatchReviewStatus is the state of a [MatchReview]. Values other than the constants occur. Source:
-// public API reference only.
-type MatchReviewStatus string
-
-// The documented states of a review.
-const (
-	MatchReviewMatched               MatchReviewStatus = "matched"
-	MatchReviewPendingCustomerReview MatchReviewStatus = "pending_customer_review"
-	MatchReviewPendingOpsReview      MatchReviewStatus = "pending_ops_review"
-	MatchReviewResolved              MatchReviewStatus = "resolved"
-)
-
-// MatchDecisionCode is what the service found out about a result. Values other than the constants
-// occur. Source: public API reference only.
-type MatchDecisionCode string
-
-// The documented decisions.
-const (
-	MatchDecisionMatchSampleID             MatchDecisionCode = "match_sample_id"
-	MatchDecisionMatchCompleted            MatchDecisionCode = "match_completed"
-	MatchDecisionMatchCancelled            MatchDecisionCode = "match_cancelled"
-	MatchDecisionWrongCollection           MatchDecisionCode = "wrong_collection"
-	MatchDecisionWrongLab                  MatchDecisionCode = "wrong_lab"
-	MatchDecisionMultipleDemoMatch         MatchDecisionCode = "multiple_demo_match"
-	MatchDecisionMatchSampleIDMismatchDemo MatchDecisionCode = "match_sample_id_mismatch_demo"
-	MatchDecisionMatchDemo                 MatchDecisionCode = "match_demo"
-	MatchDecisionNoMatch                   MatchDecisionCode = "no_match"
-)
-
-// MatchSubReasonCode is a further reason of a [MatchReview]. Values other than the constants occur.
-// Source: public API reference only.
-type MatchSubReasonCode string
-
-// The documented further reasons.
-const (
-	MatchSubReasonLabAccountMismatch MatchSubReasonCode = "lab_account_mismatch"
-)
-
-// MatchReviewResolutionAction is the decision of a reviewer. Values other than the constants occur.
-// Source: public API reference only.
-type MatchReviewResolutionAction string
-
-// The documented decisions of a reviewer.
-const (
-	MatchResolutionAccept MatchReviewResolutionAction = "accept"
-	MatchResolutionReject MatchReviewResolutionAction = "reject"
-	MatchResolutionUnsure MatchReviewResolutionAction = "unsure"
-)

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"regexp"
 	"slices"
 	"sync"
 	"testing"
@@ -299,7 +300,7 @@ func TestLatestSnapshotOfLongSeries(t *testing.T) {
 	var l Latest
 	apply := func(first time.Time, value, version int) {
 		batch := &Samples{Source: Source{Provider: "ring"}}
-		for i := range 4 * chunkSize {
+		for i := range 2000 {
 			at := first.Add(time.Duration(i) * time.Minute)
 			batch.Data = append(batch.Data, Sample{Timestamp: at, Value: float64(value), HasValue: true})
 		}
@@ -314,7 +315,6 @@ func TestLatestSnapshotOfLongSeries(t *testing.T) {
 	if diff := gocmp.Diff(before, contentOf(s)); diff != "" {
 		t.Error(diff)
 	}
-	checkChunks(t, s)
 }
 
 // A snapshot that has a delivery has all deliveries that were applied before it, of other users
@@ -377,34 +377,65 @@ type lastWrite map[string]struct {
 	text    string
 }
 
-func (r lastWrite) apply(e *Event) {
+func (r lastWrite) apply(e *Event) (c Changes) {
 	keys, err := e.Keys()
 	if err != nil {
-		return
+		return c
 	}
-	put := func(key any, text []byte) {
-		k := fmt.Sprint(key)
+	put := func(key any, text []byte) newest.Outcome {
+		k, version := fmt.Sprint(key), e.ReceivedAt.UnixNano()
 		was, found := r[k]
-		if v := e.ReceivedAt.UnixNano(); !found || v > was.version || v == was.version && string(text) > was.text {
-			was.version, was.text = v, string(text)
+		switch {
+		case found && version < was.version, found && version == was.version && string(text) < was.text:
+			return newest.Older
+		case found && string(text) == was.text:
+			was.version = version
 			r[k] = was
+			return newest.Same
 		}
+		was.version, was.text = version, string(text)
+		r[k] = was
+		if found {
+			return newest.Updated
+		}
+		return newest.Added
 	}
 	if keys.Summary != (SummaryKey{}) {
 		text, _ := e.Data.MarshalJSON()
-		put(keys.Summary, text)
+		c.count(put(keys.Summary, text))
 	}
 	for i, key := range keys.Samples {
-		if key == (SampleKey{}) || slices.Contains(keys.Samples[i+1:], key) {
+		switch {
+		case key == (SampleKey{}):
+			c.Keyless++
+			continue
+		case slices.Contains(keys.Samples[i+1:], key):
+			c.Repeated++
 			continue
 		}
 		s := e.Data.(*Samples).Data[i]
-		if shape, _ := shapeOf(&s); shape.Form != newest.JSON {
-			s.RawSample = RawSample{} // the store keeps what such a sample says, not how it was spelt
+		outcome := put(key, storedText(s))
+		if c.count(outcome); outcome == newest.Added || outcome == newest.Updated {
+			c.Samples = append(c.Samples, i)
 		}
-		text, _ := s.MarshalJSON()
-		put(key, text)
 	}
+	return c
+}
+
+var valueInText = regexp.MustCompile(`"value":[^,}]+`)
+
+// storedText returns the JSON of a sample as a store returns it. It keeps what most samples say,
+// and not how it was spelt; numbers keep all their digits.
+func storedText(s Sample) []byte {
+	number := s.Number()
+	if shape, _ := shapeOf(&s); shape.Form != newest.JSON {
+		s.RawSample = RawSample{}
+	}
+	text, _ := s.MarshalJSON()
+	if s.Rounded {
+		text = valueInText.ReplaceAll(text, []byte(`"value":`+string(number)))
+	}
+	return text
 }
 
 // randomLog makes deliveries of few users and times, so that many meet.
@@ -500,56 +531,123 @@ func TestLatestAgainstReference(t *testing.T) {
 			if diff := gocmp.Diff(texts, contentOf(l)); diff != "" {
 				t.Fatalf("seed %d, %d appliers: %s", seed, appliers, diff)
 			}
-			checkChunks(t, l)
 		}
 	}
 }
 
-// checkChunks checks what the store promises itself.
-func checkChunks(t *testing.T, l *Latest) {
+// hardBatch makes samples of two series whose times are close to each other, at the borders of
+// windows and at both ends of what a key can hold, and whose values are hard to tell apart.
+func hardBatch(r *rand.Rand) string {
+	pick := func(s ...string) string { return s[r.IntN(len(s))] }
+	var b []byte
+	for range 1 + r.IntN(12) {
+		at := time.Unix(0, int64(r.IntN(5)-2)<<windowBits+int64(r.IntN(5)-2)).UTC()
+		switch r.IntN(8) {
+		case 0:
+			at = time.Date(1677, 9, 21, 0, 12, 40+r.IntN(6), 0, time.UTC)
+		case 1:
+			at = time.Date(2262, 4, 11, 23, 47, 12+r.IntN(6), 0, time.UTC)
+		case 2:
+			at = noon.Add(time.Duration(r.IntN(400)) * time.Minute) // three windows
+		}
+		zone, moment, unit, more := 0, "timestamp", "u", pick(``, `"end":`)
+		if r.IntN(2) == 0 {
+			zone, unit = r.IntN(2), pick("u", "v")
+			moment = pick("timestamp", "timestamp", "start", "other")
+			more = pick(`"type":"a",`, `"type":"unknown",`, `"timezone_offset":0,`, `"tags":[1],`, `"systolic":120,`, ``)
+		}
+		at = at.In(time.FixedZone("", 3600*zone))
+		text := at.Format(time.RFC3339Nano)
+		if more == `"end":` {
+			more = fmt.Sprintf(`"start":%q,"end":%q,`, text, at.Add(time.Duration(60+r.IntN(2))*time.Second).Format(time.RFC3339Nano))
+		}
+		b = fmt.Appendf(b, `{%q:%q,"unit":%q,%s"value":%s},`, moment, text, unit, more,
+			pick("0", "-0.0", "1", "1.0", "10", "9", "0.1", "0.1000000000000000055511151231257827", "12345678901234567890", `"1"`, "null", "{}"))
+	}
+	return `{"source":` + pick(`{"slug":"ring"}`, `{"provider":"ring","type":"watch"}`) + `,"data":[` + string(b[:len(b)-1]) + `]}`
+}
+
+// The changes of each delivery, and what can be read afterwards, are those of the plain rule.
+func TestLatestChanges(t *testing.T) {
+	deliveries := 4000
+	if testing.Short() {
+		deliveries = 1000
+	}
+	r := rand.New(rand.NewPCG(1, 40))
+	var l Latest
+	want := lastWrite{}
+	for n := range deliveries {
+		if r.IntN(300) == 0 {
+			l, want = Latest{}, lastWrite{}
+		}
+		e := mustParse(t, wrap(0, DailyHeartrateCreated, hardBatch(r)))
+		e.ReceivedAt = noon.Add(time.Duration(r.IntN(20)))
+		var before *Latest
+		var old map[string]string
+		if n%10 == 0 {
+			before = l.Snapshot()
+			old = contentOf(before)
+		}
+		changes, err := l.Apply(Delivery{Event: e})
+		expected := want.apply(e)
+		if diff := gocmp.Diff(expected, changes); diff != "" || (err != nil) != (expected.Keyless > 0 || e.Err() != nil) {
+			t.Fatalf("delivery %d: %v %s\n%s", n, err, diff, e.RawJSON())
+		}
+		if before == nil {
+			continue
+		}
+		texts := map[string]string{}
+		for k, v := range want {
+			texts[k] = v.text
+		}
+		if diff := gocmp.Diff(texts, contentOf(&l)) + gocmp.Diff(old, contentOf(before)); diff != "" {
+			t.Fatalf("after delivery %d: %s", n, diff)
+		}
+		checkRanges(t, r, &l)
+	}
+}
+
+// checkRanges compares what Sample and Range return with all samples.
+func checkRanges(t *testing.T, r *rand.Rand, l *Latest) {
 	t.Helper()
-	owners := map[*record]*series{}
-	for n := range l.shards {
-		sh := &l.shards[n]
-		for number := range sh.count {
-			se := sh.at(number)
-			key := l.kinds.all()[se.key.kind].series(se.key.user)
-			if sh.find(se.key) != se {
-				t.Fatalf("%v: not found", key)
+	var keys []SampleKey
+	all := map[Series][]SampleKey{}
+	for key, s := range l.Samples() {
+		keys = append(keys, key)
+		all[key.Series()] = append(all[key.Series()], key)
+		if got, ok := l.Sample(key); !ok || !gocmp.Equal(got, s) {
+			t.Fatalf("%v: %v, %+v", key, ok, got)
+		}
+		key.UnixNano++
+		if got, ok := l.Sample(key); ok && got.Timestamp.Equal(s.Timestamp) && got.Start.Equal(s.Start) {
+			t.Fatalf("%v: %+v", key, got)
+		}
+	}
+	for of, keys := range all {
+		if !slices.IsSortedFunc(keys, func(a, b SampleKey) int { return cmp.Compare(a.UnixNano, b.UnixNano) }) {
+			t.Fatalf("%v: not in ascending order", of)
+		}
+		from, to := time.Unix(0, keys[r.IntN(len(keys))].UnixNano+r.Int64N(3)-1), time.Unix(0, keys[r.IntN(len(keys))].UnixNano+r.Int64N(3)-1)
+		if r.IntN(4) == 0 {
+			from = time.Time{}
+		}
+		if r.IntN(4) == 0 {
+			to = time.Time{}
+		}
+		want := 0
+		for _, key := range keys {
+			if at := time.Unix(0, key.UnixNano); !at.Before(from) && (to.IsZero() || at.Before(to)) {
+				want++
 			}
-			var all []int64
-			texts := 0
-			for ci := range se.older() + 1 {
-				first, c := se.chunk(ci).first, se.chunk(ci).records
-				if len(c) == 0 || len(c) > chunkSize {
-					t.Fatalf("%v: a chunk of %d", key, len(c))
-				}
-				if owner := owners[&c[0]]; owner != nil {
-					t.Fatalf("%v: a chunk that belongs to %v too", key, owner.key)
-				}
-				owners[&c[0]] = se
-				if first != c[0].at {
-					t.Fatalf("%v: a chunk that starts at %d, not %d", key, c[0].at, first)
-				}
-				for _, r := range c {
-					all = append(all, r.at)
-					if l.shapes.all()[r.shape].Form == newest.JSON {
-						texts++
-					}
-				}
-			}
-			if !slices.IsSortedFunc(all, func(a, b int64) int { return cmp.Or(cmp.Compare(a, b), 1) }) {
-				t.Fatalf("%v: not sorted", key)
-			}
-			if d := &cmp.Or(se.more, new(more)).documents; texts+len(d.free) != len(d.list) {
-				t.Fatalf("%v: %d texts in use, %d free, %d in all", key, texts, len(d.free), len(d.list))
-			}
+		}
+		if got := l.Range(of, from, to); len(got) != want {
+			t.Fatalf("%v from %v to %v: %d samples, want %d", of, from, to, len(got), want)
 		}
 	}
 }
 
-// Large series, filled in any order, with runs that fall between and over what is there.
-func TestLatestChunks(t *testing.T) {
+// Long series, filled in any order, with runs that fall between and over what is there.
+func TestLatestLongSeries(t *testing.T) {
 	for _, size := range []int{1, 7, 100, 2000} {
 		for _, order := range []string{"ascending", "descending", "shuffled"} {
 			const n = 6000
@@ -575,7 +673,6 @@ func TestLatestChunks(t *testing.T) {
 					}
 				}
 			}
-			checkChunks(t, &l)
 			i := 0
 			for _, s := range l.Range(Series{adaID, "steps", "ring", ""}, time.Time{}, noon.Add(n*time.Hour)) {
 				if s.Value != float64(i) || !s.Timestamp.Equal(noon.Add(time.Duration(i)*time.Minute)) {
@@ -618,7 +715,6 @@ func TestLatestManySeries(t *testing.T) {
 	}
 	wg.Wait()
 	for _, l := range []*Latest{&l, l.Snapshot()} {
-		checkChunks(t, l)
 		n := 0
 		for range l.Samples() {
 			n++
@@ -638,75 +734,6 @@ func TestLatestManySeries(t *testing.T) {
 			if _, ok := l.Sample(key); ok {
 				t.Fatal("a series that is not there")
 			}
-		}
-	}
-}
-
-// The position of a time is found wherever it is guessed to be.
-func TestLatestPosition(t *testing.T) {
-	r := rand.New(rand.NewPCG(3, 3))
-	for range 20_000 {
-		c := make([]record, r.IntN(40))
-		for i := range c {
-			c[i].at = r.Int64N(60)
-			if r.IntN(8) == 0 {
-				c[i].at = r.Int64() - r.Int64()
-			}
-		}
-		slices.SortFunc(c, func(a, b record) int { return cmp.Compare(a.at, b.at) })
-		at, from := r.Int64N(60), r.IntN(len(c)+1)
-		want := from
-		for want < len(c) && c[want].at < at {
-			want++
-		}
-		low, high := r.Int64()-r.Int64(), r.Int64()
-		if r.IntN(3) == 0 {
-			low, high = 30, 30
-		}
-		if got := position(c, from, at, low, high); got != want {
-			t.Fatalf("%d of %v from %d: %d, want %d", at, c, from, got, want)
-		}
-	}
-}
-
-// The chunk of a time is found wherever it is guessed to be.
-func TestLatestChunkOfTime(t *testing.T) {
-	r := rand.New(rand.NewPCG(4, 4))
-	for range 20_000 {
-		list := make(chunks, 1+r.IntN(40))
-		for i := range list {
-			list[i].first = r.Int64N(1000)
-			if r.IntN(8) == 0 {
-				list[i].first = r.Int64() - r.Int64()
-			}
-		}
-		slices.SortFunc(list, func(a, b chunk) int { return cmp.Compare(a.first, b.first) })
-		at, from := r.Int64N(1000), r.IntN(len(list)+1)
-		want := from
-		for want < len(list) && list[want].first <= at {
-			want++
-		}
-		high := list[len(list)-1].first + r.Int64N(30)
-		if got := list.at(from, at, high); got != want-1 {
-			t.Fatalf("%d of %v from %d: %d, want %d", at, list, from, got, want-1)
-		}
-	}
-}
-
-// A chunk that grows in place of another leaves its memory to the next one, not to two.
-func TestLatestSpareChunks(t *testing.T) {
-	for size := range 80 {
-		if c := newChunk(size); len(c) != 0 || cap(c) < size || cap(c) > size+3 {
-			t.Errorf("room for %d of %d", cap(c), size)
-		}
-	}
-	for size := 1; size < 80; size++ {
-		c := newChunk(size)
-		c = c[:cap(c)]
-		freeChunk(c)
-		a, b := newChunk(size)[:1], newChunk(size)[:1]
-		if &a[0] == &b[0] {
-			t.Errorf("a chunk of %d is used twice", size)
 		}
 	}
 }
@@ -747,7 +774,7 @@ func TestLatestIsSmall(t *testing.T) {
 					}
 				}
 			}
-			if n != f.samples() || each < 32 || each > 48 {
+			if n != f.samples() || each > 80 {
 				t.Errorf("shuffled %t, %d goroutines: %d samples of %d, %.1f bytes each", shuffled, goroutines, n, f.samples(), each)
 			}
 		}

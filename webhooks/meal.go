@@ -1,5 +1,7 @@
 package webhooks
 
+// Source of this file: public API reference only.
+
 import (
 	"time"
 
@@ -9,22 +11,22 @@ import (
 )
 
 // Meal is what a user ate or drank at one time: the data of daily.data.meal.created and .updated.
-// Printed or logged, it shows only its IDs. Source: public API reference only.
+// Printed or logged, it shows only its IDs.
 type Meal struct {
 	ID     uuid.UUID `json:"id"`      // the same in every version of the summary; zero if it cannot be read
 	UserID uuid.UUID `json:"user_id"` // the service's ID of the user
 	Source Source    `json:"source"`  // origin of the data
 	// PriorityID is a number of the service.
 	//
-	// Deprecated: no replacement is documented. Source: public API reference only.
+	// Deprecated: no replacement is documented.
 	PriorityID int64 `json:"priority_id"`
 	// SourceID is the service's number of the source.
 	//
-	// Deprecated: no replacement is documented. Source: public API reference only.
+	// Deprecated: no replacement is documented.
 	SourceID int64 `json:"source_id"`
 	// ProviderID is the provider's ID of the meal.
 	//
-	// Deprecated: no replacement is documented. Source: public API reference only.
+	// Deprecated: no replacement is documented.
 	ProviderID     string     `json:"provider_id"`
 	SourceAppID    *string    `json:"source_app_id,omitzero"`    // ID of the app that recorded the data
 	SourceDeviceID *uuid.UUID `json:"source_device_id,omitzero"` // ID of the device that recorded the data
@@ -45,7 +47,7 @@ type Meal struct {
 	labhealth.RawObject `json:"-"`
 }
 
-// Food is a part of a [Meal]. A value that is not known is nil. Source: public API reference only.
+// Food is a part of a [Meal]. A value that is not known is nil.
 type Food struct {
 	Energy *Energy `json:"energy,omitzero"` // energy
 	Macros *Macros `json:"macros,omitzero"` // macronutrients
@@ -54,7 +56,7 @@ type Food struct {
 	labhealth.RawObject `json:"-"`
 }
 
-// Energy is the energy of food. Source: public API reference only.
+// Energy is the energy of food.
 type Energy struct {
 	Unit  string  `json:"unit"`  // always "kcal"
 	Value float64 `json:"value"` // in Unit
@@ -63,7 +65,7 @@ type Energy struct {
 }
 
 // Macros are the macronutrients of food. The reference does not give their units. A value that is
-// not known is nil. Source: public API reference only.
+// not known is nil.
 type Macros struct {
 	Carbs       *float64 `json:"carbs,omitzero"`       // carbohydrates
 	Protein     *float64 `json:"protein,omitzero"`     // protein
@@ -78,7 +80,7 @@ type Macros struct {
 }
 
 // Fats are the fats of food. The reference does not give their units. A value that is not known is
-// nil. Source: public API reference only.
+// nil.
 type Fats struct {
 	Saturated       *float64 `json:"saturated,omitzero"`       // saturated fats
 	Monounsaturated *float64 `json:"monounsaturated,omitzero"` // monounsaturated fats
@@ -91,7 +93,7 @@ type Fats struct {
 }
 
 // Micros are the micronutrients of food by name. The reference gives neither their names nor their
-// units. A map that is missing or null is nil. Source: public API reference only.
+// units. A map that is missing or null is nil.
 type Micros struct {
 	Minerals      map[string]float64 `json:"minerals,omitzero"`       // minerals
 	TraceElements map[string]float64 `json:"trace_elements,omitzero"` // trace elements

@@ -1,5 +1,7 @@
 package webhooks
 
+// Source of this file: public API reference only.
+
 import (
 	"time"
 
@@ -10,8 +12,7 @@ import (
 
 // MenstrualCycle is the summary of a menstrual cycle: the data of
 // daily.data.menstrual_cycle.created and .updated. Each list has the user's entries of one kind,
-// and is nil if it is missing. Printed or logged, it shows only its IDs. Source: public API
-// reference only.
+// and is nil if it is missing. Printed or logged, it shows only its IDs.
 type MenstrualCycle struct {
 	ID     uuid.UUID `json:"id"`      // the same in every version of the summary; zero if it cannot be read
 	UserID uuid.UUID `json:"user_id"` // the service's ID of the user
@@ -44,7 +45,7 @@ type MenstrualCycle struct {
 	labhealth.RawObject `json:"-"`
 }
 
-// MenstrualFlowEntry is the menstrual flow of a day. Source: public API reference only.
+// MenstrualFlowEntry is the menstrual flow of a day.
 type MenstrualFlowEntry struct {
 	Date labhealth.Date `json:"date"` // the day
 	Flow MenstrualFlow  `json:"flow"` // amount
@@ -52,7 +53,7 @@ type MenstrualFlowEntry struct {
 	labhealth.RawObject `json:"-"`
 }
 
-// CervicalMucusEntry is the cervical mucus of a day. Source: public API reference only.
+// CervicalMucusEntry is the cervical mucus of a day.
 type CervicalMucusEntry struct {
 	Date    labhealth.Date       `json:"date"`    // the day
 	Quality CervicalMucusQuality `json:"quality"` // quality
@@ -60,16 +61,14 @@ type CervicalMucusEntry struct {
 	labhealth.RawObject `json:"-"`
 }
 
-// IntermenstrualBleedingEntry is a day with bleeding between periods. Source: public API reference
-// only.
+// IntermenstrualBleedingEntry is a day with bleeding between periods.
 type IntermenstrualBleedingEntry struct {
 	Date labhealth.Date `json:"date"` // the day
 
 	labhealth.RawObject `json:"-"`
 }
 
-// ContraceptiveEntry is a contraceptive that the user took or used on a day. Source: public API
-// reference only.
+// ContraceptiveEntry is a contraceptive that the user took or used on a day.
 type ContraceptiveEntry struct {
 	Date labhealth.Date    `json:"date"` // the day
 	Type ContraceptiveType `json:"type"` // kind
@@ -77,8 +76,7 @@ type ContraceptiveEntry struct {
 	labhealth.RawObject `json:"-"`
 }
 
-// DetectedDeviationEntry is a deviation that the provider found on a day. Source: public API
-// reference only.
+// DetectedDeviationEntry is a deviation that the provider found on a day.
 type DetectedDeviationEntry struct {
 	Date      labhealth.Date     `json:"date"`      // the day
 	Deviation MenstrualDeviation `json:"deviation"` // kind
@@ -86,7 +84,7 @@ type DetectedDeviationEntry struct {
 	labhealth.RawObject `json:"-"`
 }
 
-// OvulationTestEntry is the result of an ovulation test. Source: public API reference only.
+// OvulationTestEntry is the result of an ovulation test.
 type OvulationTestEntry struct {
 	Date       labhealth.Date    `json:"date"`        // the day
 	TestResult HormoneTestResult `json:"test_result"` // result
@@ -94,7 +92,7 @@ type OvulationTestEntry struct {
 	labhealth.RawObject `json:"-"`
 }
 
-// HomePregnancyTestEntry is the result of a pregnancy test. Source: public API reference only.
+// HomePregnancyTestEntry is the result of a pregnancy test.
 type HomePregnancyTestEntry struct {
 	Date       labhealth.Date    `json:"date"`        // the day
 	TestResult HormoneTestResult `json:"test_result"` // result
@@ -102,8 +100,7 @@ type HomePregnancyTestEntry struct {
 	labhealth.RawObject `json:"-"`
 }
 
-// HomeProgesteroneTestEntry is the result of a progesterone test. Source: public API reference
-// only.
+// HomeProgesteroneTestEntry is the result of a progesterone test.
 type HomeProgesteroneTestEntry struct {
 	Date       labhealth.Date    `json:"date"`        // the day
 	TestResult HormoneTestResult `json:"test_result"` // result
@@ -111,7 +108,7 @@ type HomeProgesteroneTestEntry struct {
 	labhealth.RawObject `json:"-"`
 }
 
-// SexualActivityEntry is sexual activity on a day. Source: public API reference only.
+// SexualActivityEntry is sexual activity on a day.
 type SexualActivityEntry struct {
 	Date           labhealth.Date `json:"date"`                     // the day
 	ProtectionUsed *bool          `json:"protection_used,omitzero"` // nil if not known
@@ -119,8 +116,7 @@ type SexualActivityEntry struct {
 	labhealth.RawObject `json:"-"`
 }
 
-// BasalBodyTemperatureEntry is the temperature of the body at rest on a day. Source: public API
-// reference only.
+// BasalBodyTemperatureEntry is the temperature of the body at rest on a day.
 type BasalBodyTemperatureEntry struct {
 	Date  labhealth.Date `json:"date"`  // the day
 	Value float64        `json:"value"` // temperature; the reference does not give the unit
@@ -128,8 +124,7 @@ type BasalBodyTemperatureEntry struct {
 	labhealth.RawObject `json:"-"`
 }
 
-// MenstrualFlow is the amount of the menstrual flow. Values other than the constants occur. Source:
-// public API reference only.
+// MenstrualFlow is the amount of the menstrual flow. Values other than the constants occur.
 type MenstrualFlow string
 
 // The documented amounts.
@@ -142,7 +137,6 @@ const (
 )
 
 // CervicalMucusQuality is the quality of the cervical mucus. Values other than the constants occur.
-// Source: public API reference only.
 type CervicalMucusQuality string
 
 // The documented qualities.
@@ -154,8 +148,7 @@ const (
 	CervicalMucusEggWhite CervicalMucusQuality = "egg_white"
 )
 
-// ContraceptiveType is the kind of a contraceptive. Values other than the constants occur. Source:
-// public API reference only.
+// ContraceptiveType is the kind of a contraceptive. Values other than the constants occur.
 type ContraceptiveType string
 
 // The documented kinds of contraceptives.
@@ -169,8 +162,7 @@ const (
 	ContraceptivePatch            ContraceptiveType = "patch"
 )
 
-// MenstrualDeviation is the kind of a deviation. Values other than the constants occur. Source:
-// public API reference only.
+// MenstrualDeviation is the kind of a deviation. Values other than the constants occur.
 type MenstrualDeviation string
 
 // The documented deviations.
@@ -182,7 +174,7 @@ const (
 )
 
 // HormoneTestResult is the result of a test in a [MenstrualCycle]. The surges are results of
-// ovulation tests. Values other than the constants occur. Source: public API reference only.
+// ovulation tests. Values other than the constants occur.
 type HormoneTestResult string
 
 // The documented results.

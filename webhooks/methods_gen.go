@@ -65,12 +65,6 @@ func (v HomeProgesteroneTestEntry) MarshalJSON() ([]byte, error)  { return jsonr
 func (v *IntermenstrualBleedingEntry) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
 func (v IntermenstrualBleedingEntry) MarshalJSON() ([]byte, error)  { return jsonread.Marshal(v) }
 
-func (v *LOINCMatch) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
-func (v LOINCMatch) MarshalJSON() ([]byte, error)  { return jsonread.Marshal(v) }
-
-func (v *LabReportResult) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
-func (v LabReportResult) MarshalJSON() ([]byte, error)  { return jsonread.Marshal(v) }
-
 func (v *Macros) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
 func (v Macros) MarshalJSON() ([]byte, error)  { return jsonread.Marshal(v) }
 
@@ -92,20 +86,11 @@ func (v Micros) MarshalJSON() ([]byte, error)  { return jsonread.Marshal(v) }
 func (v *OvulationTestEntry) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
 func (v OvulationTestEntry) MarshalJSON() ([]byte, error)  { return jsonread.Marshal(v) }
 
-func (v *ParsedLabReportData) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
-func (v ParsedLabReportData) MarshalJSON() ([]byte, error)  { return jsonread.Marshal(v) }
-
-func (v *ParsingJob) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
-func (v ParsingJob) MarshalJSON() ([]byte, error)  { return jsonread.Marshal(v) }
-
 func (v *Profile) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
 func (v Profile) MarshalJSON() ([]byte, error)  { return jsonread.Marshal(v) }
 
 func (v *ProviderConnection) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
 func (v ProviderConnection) MarshalJSON() ([]byte, error)  { return jsonread.Marshal(v) }
-
-func (v *ResultMetadata) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
-func (v ResultMetadata) MarshalJSON() ([]byte, error)  { return jsonread.Marshal(v) }
 
 func (v *SampleDetails) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
 func (v SampleDetails) MarshalJSON() ([]byte, error)  { return jsonread.Marshal(v) }
@@ -162,8 +147,6 @@ func (v MatchReview) Format(s fmt.State, _ rune) { redact.Print(s, v.LogValue().
 func (v Meal) Format(s fmt.State, _ rune) { redact.Print(s, v.LogValue().String()) }
 
 func (v MenstrualCycle) Format(s fmt.State, _ rune) { redact.Print(s, v.LogValue().String()) }
-
-func (v ParsingJob) Format(s fmt.State, _ rune) { redact.Print(s, v.LogValue().String()) }
 
 func (v Profile) Format(s fmt.State, _ rune) { redact.Print(s, v.LogValue().String()) }
 

@@ -1,5 +1,7 @@
 package webhooks
 
+// Source of this file: public API reference only.
+
 import (
 	"bytes"
 	"context"
@@ -42,7 +44,7 @@ import (
 // as updated when it is applied.
 //
 // The iterator can be used more than once, and requests the data each time. It returns the first
-// error and stops. Source: public API reference only.
+// error and stops.
 func ReadSummaries(ctx context.Context, client *labhealth.Client, userID uuid.UUID, resource labhealth.SummaryResource, params labhealth.ListSummariesParams, opts ...labhealth.CallOption) iter.Seq2[*Event, error] {
 	eventType := EventType(dailyPrefix + string(resource) + ".updated")
 	client = orZero(client)
@@ -115,7 +117,7 @@ func addDays(d labhealth.Date, days int) labhealth.Date {
 //
 // The source type is part of a sample's key. If delivered events have sources of the older shape,
 // without type, and the API returns the newer one, a sample is stored under both keys: see
-// [Source]. Source: public API reference only.
+// [Source].
 func ReadSamples(ctx context.Context, client *labhealth.Client, userID uuid.UUID, resource labhealth.SampleResource, params labhealth.ListSamplesParams, opts ...labhealth.CallOption) iter.Seq2[*Event, error] {
 	resource, eventType := namesOf(resource)
 	client = orZero(client)

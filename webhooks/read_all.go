@@ -1,5 +1,7 @@
 package webhooks
 
+// Source of this file: public API reference only.
+
 import (
 	"context"
 	"errors"
@@ -14,7 +16,7 @@ import (
 	labhealth "github.com/labhealth/labhealth-go"
 )
 
-// ReadAllParams selects the data that [ReadAll] reads. Source: public API reference only.
+// ReadAllParams selects the data that [ReadAll] reads.
 type ReadAllParams struct {
 	StartDate time.Time // start of the period of the data; required
 	EndDate   time.Time // end of the period; zero for now
@@ -58,8 +60,7 @@ const errNoStartDate = permanentError("webhooks: ReadAll needs a StartDate")
 // one resource: a loop that goes on gets the others.
 //
 // A user with one provider takes 62 requests, and one more if anything was not found. Each further
-// provider takes one, each further half year 7, and each further page of samples one. Source:
-// public API reference only.
+// provider takes one, each further half year 7, and each further page of samples one.
 func ReadAll(ctx context.Context, client *labhealth.Client, userID uuid.UUID, params ReadAllParams, opts ...labhealth.CallOption) iter.Seq2[*Event, error] {
 	client = orZero(client)
 	return func(yield func(*Event, error) bool) {

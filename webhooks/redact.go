@@ -124,9 +124,6 @@ func (v CriticalResult) LogValue() slog.Value { return short("CriticalResult", v
 // LogValue returns the review's ID.
 func (v MatchReview) LogValue() slog.Value { return short("MatchReview", v.ID) }
 
-// LogValue returns the job's ID.
-func (v ParsingJob) LogValue() slog.Value { return short("ParsingJob", v.ID) }
-
 // LogValue returns the name of the type.
 func (v ContinuousQueryChanges) LogValue() slog.Value { return short("ContinuousQueryChanges") }
 

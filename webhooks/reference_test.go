@@ -53,28 +53,16 @@ var payloadReference = referencetest.Area{
 		"ProviderConnectionError":           ConnectionError{},
 		"ClientFacingCriticalResult":        CriticalResult{},
 		"MatchReviewWebhookPayload":         MatchReview{},
-		"ParsingJob":                        ParsingJob{},
-		"ParsedLabReportData":               ParsedLabReportData{},
-		"ResultMetadata":                    ResultMetadata{},
-		"LabReportResult":                   LabReportResult{},
-		"LoincMatch":                        LOINCMatch{},
 		"ContinuousQueryResultTableChanges": ContinuousQueryResultTableChanges{},
 	},
 	Enums: map[string]any{
-		"SleepType":                                        SleepType(""),
-		"SleepSummaryState":                                SleepState(""),
-		"Sex":                                              Sex(""),
-		"MatchReviewStatus":                                MatchReviewStatus(""),
-		"MatchDecisionCode":                                MatchDecisionCode(""),
-		"MatchSubReasonCode":                               MatchSubReasonCode(""),
-		"MatchReviewResolutionAction":                      MatchReviewResolutionAction(""),
-		"ParsingJobStatus":                                 ParsingJobStatus(""),
-		"ParsingJobFailureReason":                          ParsingJobFailureReason(""),
-		"LabReportResultType":                              LabReportResultType(""),
-		"LabReportResult.sample_type":                      LabReportSampleType(""),
-		"LabReportResult.measurement_kind":                 LabReportMeasurementKind(""),
-		"LabReportResult.sensitivity":                      LabReportSensitivity(""),
-		"LabReportResult.loinc_match_status":               LOINCMatchStatus(""),
+		"SleepType":                   SleepType(""),
+		"SleepSummaryState":           SleepState(""),
+		"Sex":                         Sex(""),
+		"MatchReviewStatus":           labhealth.MatchReviewStatus(""),
+		"MatchDecisionCode":           labhealth.MatchDecisionCode(""),
+		"MatchSubReasonCode":          labhealth.MatchSubReasonCode(""),
+		"MatchReviewResolutionAction": labhealth.MatchReviewResolutionAction(""),
 		"ClientFacingElectrocardiogram.classification":     ElectrocardiogramClassification(""),
 		"ClientFacingElectrocardiogram.inconclusive_cause": ElectrocardiogramInconclusiveCause(""),
 		"ClientFacingElectrocardiogram.source_type":        SourceType(""),
@@ -93,7 +81,6 @@ var payloadReference = referencetest.Area{
 		"ClientFacingShallowWorkoutStream.message": "what is sent is kept; the default is not needed",
 		"ClientFacingSource.type":                  "empty if missing, because the shape of the interface specification has no type",
 		"HistoricalPullCompleted.is_final":         "its removal is announced, and the table does not say so",
-		"ResultMetadata.gender":                    "has the type of other genders, labhealth.Gender",
 	},
 }
 
@@ -106,6 +93,7 @@ var inRoot = map[string]string{
 	"ClientFacingSleepStream": "labhealth.SleepStream",
 	"ResourceAvailability":    "labhealth.ResourceAvailability",
 	"Gender":                  "labhealth.Gender",
+	"ParsingJob":              "labhealth.ParsingJob",
 	"Interpretation":          "labhealth.Interpretation",
 	"Providers":               "slugs are strings",
 	"Labs":                    "slugs are strings",
@@ -118,6 +106,7 @@ var legacyTypes = []EventType{DailyHypnogramCreated, DailyHypnogramUpdated, Dail
 // embeddedPayloads are the payloads that embed a type of package labhealth.
 var embeddedPayloads = map[string]Payload{
 	"ClientFacingOrder": &LabOrder{}, "ClientFacingAppointment": &LabAppointment{}, "ClientFacingDevice": &ProviderDevice{},
+	"ParsingJob": &ParsingJob{},
 }
 
 func TestReferenceTypes(t *testing.T) {

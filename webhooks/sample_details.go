@@ -1,5 +1,7 @@
 package webhooks
 
+// Source of this file: public API reference only.
+
 import (
 	"encoding/json"
 
@@ -8,7 +10,7 @@ import (
 )
 
 // SampleDetails has the fields that only the samples of some resources have. A field that is
-// missing or null is nil. Source: public API reference only.
+// missing or null is nil.
 type SampleDetails struct {
 	// ID is the service's number of the sample. It does not identify the sample: see [SampleKey].
 	ID *int64 `json:"id,omitzero"`
@@ -33,7 +35,7 @@ type SampleDetails struct {
 
 // Details decodes the further fields of the received JSON of the sample. They are zero for a sample
 // that the program created. Each call decodes them again, and the program's changes of the sample
-// have no effect on them. Source: public API reference only.
+// have no effect on them.
 func (r RawSample) Details() SampleDetails {
 	var d SampleDetails
 	if raw := r.RawJSON(); raw != nil {
@@ -43,7 +45,6 @@ func (r RawSample) Details() SampleDetails {
 }
 
 // The documented types of samples of resources that require one of a few: [Sample].Type has them.
-// Source: public API reference only.
 const (
 	SampleTypeLowHeartRate    = "low_heart_rate"   // of heart_rate_alert
 	SampleTypeHighHeartRate   = "high_heart_rate"  // of heart_rate_alert
@@ -57,7 +58,6 @@ const (
 )
 
 // SensorLocation is where a temperature was measured. Values other than the constants occur.
-// Source: public API reference only.
 type SensorLocation string
 
 // The documented locations.
@@ -77,7 +77,6 @@ const (
 )
 
 // WorkoutIntensity is the intensity of a workout_duration. Values other than the constants occur.
-// Source: public API reference only.
 type WorkoutIntensity string
 
 // The documented intensities.
@@ -87,8 +86,7 @@ const (
 	WorkoutIntensityHigh   WorkoutIntensity = "high"
 )
 
-// InsulinDeliveryMode is how insulin was delivered. Values other than the constants occur. Source:
-// public API reference only.
+// InsulinDeliveryMode is how insulin was delivered. Values other than the constants occur.
 type InsulinDeliveryMode string
 
 // The documented modes.
@@ -97,8 +95,7 @@ const (
 	InsulinDeliveryBolus InsulinDeliveryMode = "bolus"
 )
 
-// InsulinDeliveryForm is the form of a bolus. Values other than the constants occur. Source: public
-// API reference only.
+// InsulinDeliveryForm is the form of a bolus. Values other than the constants occur.
 type InsulinDeliveryForm string
 
 // The documented forms.
@@ -107,8 +104,7 @@ const (
 	InsulinDeliveryExtended InsulinDeliveryForm = "extended"
 )
 
-// InsulinBolusPurpose is why a bolus was given. Values other than the constants occur. Source:
-// public API reference only.
+// InsulinBolusPurpose is why a bolus was given. Values other than the constants occur.
 type InsulinBolusPurpose string
 
 // The documented purposes.
@@ -119,8 +115,7 @@ const (
 	InsulinBolusUnknown    InsulinBolusPurpose = "unknown"
 )
 
-// NoteTag is what a note is about. Values other than the constants occur. Source: public API
-// reference only.
+// NoteTag is what a note is about. Values other than the constants occur.
 type NoteTag string
 
 // The documented tags.

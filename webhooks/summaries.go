@@ -1,5 +1,7 @@
 package webhooks
 
+// Source of this file, except for Activity and Summary: public API reference only.
+
 import (
 	"encoding/json"
 	"iter"
@@ -97,7 +99,7 @@ type Activity struct {
 }
 
 // ActivityHeartRate summarizes the heart rate over a day, in beats per minute. A number that was
-// not measured is nil. Source: public API reference only.
+// not measured is nil.
 type ActivityHeartRate struct {
 	AvgBPM        *float64 `json:"avg_bpm,omitzero"`         // mean
 	MinBPM        *float64 `json:"min_bpm,omitzero"`         // lowest
@@ -142,8 +144,7 @@ func (s *Summary) Fields() iter.Seq2[string, json.RawMessage] {
 }
 
 // Sleep is the summary of one period of sleep: the data of daily.data.sleep.created and .updated. A
-// value that was not measured is nil. Printed or logged, it shows only its IDs. Source: public API
-// reference only.
+// value that was not measured is nil. Printed or logged, it shows only its IDs.
 type Sleep struct {
 	ID     uuid.UUID `json:"id"`      // the same in every version of the summary; zero if it cannot be read
 	UserID uuid.UUID `json:"user_id"` // the service's ID of the user
@@ -152,7 +153,7 @@ type Sleep struct {
 	CalendarDate labhealth.Date `json:"calendar_date"`
 	// Date is the day as a date-time.
 	//
-	// Deprecated: use CalendarDate. Source: public API reference only.
+	// Deprecated: use CalendarDate.
 	Date           time.Time `json:"date"`
 	TimezoneOffset *int64    `json:"timezone_offset,omitzero"` // seconds east of UTC
 
@@ -183,7 +184,7 @@ type Sleep struct {
 	SkinTemperature        *float64 `json:"skin_temperature,omitzero"`         // degrees Celsius
 	// SleepStream has the series that were recorded during the sleep.
 	//
-	// Deprecated: no replacement is documented. Source: public API reference only.
+	// Deprecated: no replacement is documented.
 	SleepStream *labhealth.SleepStream `json:"sleep_stream,omitzero"`
 
 	CreatedAt time.Time `json:"created_at"` // when the summary was created
@@ -192,8 +193,7 @@ type Sleep struct {
 	labhealth.RawObject `json:"-"`
 }
 
-// SleepType is the kind of a period of sleep. Values other than the constants occur. Source: public
-// API reference only.
+// SleepType is the kind of a period of sleep. Values other than the constants occur.
 type SleepType string
 
 // The documented types of sleep.
@@ -205,7 +205,6 @@ const (
 )
 
 // SleepState says whether a summary of sleep is final. Values other than the constants occur.
-// Source: public API reference only.
 type SleepState string
 
 // The documented states of a summary of sleep.
@@ -216,7 +215,7 @@ const (
 
 // SleepCycle has the stages of one period of sleep: the data of daily.data.sleep_cycle.created and
 // .updated. The three lists are parallel: elements with the same index belong to the same stage.
-// Printed or logged, it shows only its IDs. Source: public API reference only.
+// Printed or logged, it shows only its IDs.
 type SleepCycle struct {
 	ID      uuid.UUID `json:"id"`       // the same in every version of the summary; zero if it cannot be read
 	SleepID uuid.UUID `json:"sleep_id"` // ID of the Sleep
@@ -246,8 +245,7 @@ type SleepCycle struct {
 
 // Workout is the summary of a workout: the data of daily.data.workouts.created and .updated. A
 // value that was not measured is nil. The data recorded during the workout can be read with
-// Workouts.Stream of a [labhealth.Client]. Printed or logged, a Workout shows only its IDs. Source:
-// public API reference only.
+// Workouts.Stream of a [labhealth.Client]. Printed or logged, a Workout shows only its IDs.
 type Workout struct {
 	ID           uuid.UUID      `json:"id"`                   // the same in every version of the summary; zero if it cannot be read
 	UserID       uuid.UUID      `json:"user_id"`              // the service's ID of the user
@@ -287,7 +285,7 @@ type Workout struct {
 	labhealth.RawObject `json:"-"`
 }
 
-// WorkoutMap is the route of a workout. Source: public API reference only.
+// WorkoutMap is the route of a workout.
 type WorkoutMap struct {
 	Polyline        *string `json:"polyline,omitzero"`         // the encoded route
 	SummaryPolyline *string `json:"summary_polyline,omitzero"` // the encoded route with fewer points
@@ -296,8 +294,7 @@ type WorkoutMap struct {
 }
 
 // Body is a measurement of the body: the data of daily.data.body.created and .updated. A value that
-// was not measured is nil. Printed or logged, it shows only its IDs. Source: public API reference
-// only.
+// was not measured is nil. Printed or logged, it shows only its IDs.
 type Body struct {
 	ID           uuid.UUID      `json:"id"`            // the same in every version of the summary; zero if it cannot be read
 	UserID       uuid.UUID      `json:"user_id"`       // the service's ID of the user
@@ -305,7 +302,7 @@ type Body struct {
 	CalendarDate labhealth.Date `json:"calendar_date"` // the day in the user's local time
 	// Date is the day as a date-time.
 	//
-	// Deprecated: use CalendarDate. Source: public API reference only.
+	// Deprecated: use CalendarDate.
 	Date time.Time `json:"date"`
 
 	Weight                       *float64 `json:"weight,omitzero"`                         // kilograms
@@ -325,8 +322,7 @@ type Body struct {
 }
 
 // Profile is what a provider knows about the user: the data of daily.data.profile.created and
-// .updated. A value that is not known is nil. Printed or logged, it shows only its IDs. Source:
-// public API reference only.
+// .updated. A value that is not known is nil. Printed or logged, it shows only its IDs.
 type Profile struct {
 	ID     uuid.UUID `json:"id"`      // the same in every version of the summary; zero if it cannot be read
 	UserID uuid.UUID `json:"user_id"` // the service's ID of the user
@@ -345,8 +341,7 @@ type Profile struct {
 	labhealth.RawObject `json:"-"`
 }
 
-// Sex is the sex in a [Profile]. Values other than the constants occur. Source: public API
-// reference only.
+// Sex is the sex in a [Profile]. Values other than the constants occur.
 type Sex string
 
 // The documented sexes.
@@ -359,7 +354,7 @@ const (
 // Electrocardiogram is the summary of a recording of the heart's voltage: the data of
 // daily.data.electrocardiogram.created and .updated. The voltages are sent as samples of
 // electrocardiogram_voltage. A value that is not known is nil. Printed or logged, it shows only its
-// IDs. Source: public API reference only.
+// IDs.
 type Electrocardiogram struct {
 	ID     uuid.UUID `json:"id"`      // the same in every version of the summary; zero if it cannot be read
 	UserID uuid.UUID `json:"user_id"` // the service's ID of the user
@@ -392,7 +387,7 @@ type Electrocardiogram struct {
 }
 
 // ElectrocardiogramClassification is the finding of an [Electrocardiogram]. Values other than the
-// constants occur. Source: public API reference only.
+// constants occur.
 type ElectrocardiogramClassification string
 
 // The documented classifications.
@@ -403,7 +398,7 @@ const (
 )
 
 // ElectrocardiogramInconclusiveCause is why an [Electrocardiogram] is inconclusive. Values other
-// than the constants occur. Source: public API reference only.
+// than the constants occur.
 type ElectrocardiogramInconclusiveCause string
 
 // The documented causes.

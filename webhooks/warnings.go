@@ -41,17 +41,17 @@ func (h *Handler) warnOfRequest(result DeliveryResult) {
 	switch {
 	case h.warnings == nil:
 	case failed && result.Panic != "":
-		h.warnings.Warn(nil, message, slog.String("panic", result.Panic))
+		h.warnings.Warn(h.logger, message, slog.String("panic", result.Panic))
 	case failed:
-		h.warnings.Warn(nil, message)
+		h.warnings.Warn(h.logger, message)
 	case result.Reason == ReasonApplied || result.Reason == ReasonStored:
-		h.warnings.Resolved(nil, resolvable...)
+		h.warnings.Resolved(h.logger, resolvable...)
 	}
 }
 
 // warnOfError writes a warning about an error of a function.
 func (h *Handler) warnOfError(reason Reason, err error) {
 	if h.warnings != nil {
-		h.warnings.Warn(nil, ofErrors[reason], warn.Cause(err))
+		h.warnings.Warn(h.logger, ofErrors[reason], warn.Cause(err))
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 )
 
 // listenAt listens at an address. Only with public, other machines can reach it.
@@ -39,6 +40,9 @@ func listenAt(ctx context.Context, addr string, public bool) (net.Listener, erro
 		addr = net.JoinHostPort(ip.String(), port) // the address that was checked, and not a later result
 	}
 	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", addr)
+	if errors.Is(err, syscall.EADDRINUSE) {
+		return nil, usagef("another program uses the port of %s: choose one with --addr, such as --addr %s for a free port", addr, net.JoinHostPort(host, "0"))
+	}
 	if err != nil {
 		return nil, fmt.Errorf("--addr %s: %w", addr, err)
 	}

@@ -33,7 +33,7 @@ func TestBrowserBackFromLiveCard(t *testing.T) {
 		p.wait(`document.querySelector(".card form.next")`)
 		id := eval[string](p, `document.querySelector(".card form.next").closest(".card").id`)
 		card := "#" + id
-		p.do(evaluate(fmt.Sprintf("document.querySelector(%s).__old = true", js(card))))
+		before := eval[string](p, fmt.Sprintf("document.querySelector(%s).dataset.item", js(card)))
 		order := s.server.Orders()[0]
 		for _, o := range s.server.Orders() {
 			if strings.HasSuffix(id, o.String()) {
@@ -43,7 +43,9 @@ func TestBrowserBackFromLiveCard(t *testing.T) {
 		if _, err := s.server.Advance(order); err != nil {
 			t.Fatal(err)
 		}
-		p.wait(fmt.Sprintf("document.querySelector(%s) && !document.querySelector(%[1]s).__old", js(card)))
+		// The page of older orders shows the next one in its place.
+		p.wait(fmt.Sprintf("!document.querySelector(%s) || document.querySelector(%[1]s).dataset.item !== %s", js(card), js(before)))
+		card = "#" + eval[string](p, `document.querySelector(".card form.next").closest(".card").id`)
 		if view.typed != "" {
 			p.do(evaluate(fmt.Sprintf(`{ const f = document.querySelector("[data-filter]"); f.value = %s; f.dispatchEvent(new Event("input", {bubbles: true})); }`, js(strings.TrimSpace(view.typed)))))
 		}

@@ -90,8 +90,9 @@ func TestBrowserOrder(t *testing.T) {
 	board.wait(fmt.Sprintf("document.querySelector(%s) && !document.querySelector(%s).textContent.includes('Ordered')", js(card), js(card)))
 	rows.wait(`[...document.querySelectorAll("#rows li")].some((e) => e.textContent.includes("order.updated"))`)
 	// In the rows: select the latest, open it, replay it.
-	rows.keys("j")
+	rows.keys("k", "k", "k") // upwards, from wherever the selection is
 	rows.keys(kb.Enter)
+	rows.wait(`location.pathname === document.querySelector("#rows .at a").pathname`)
 	rows.waitText("#detail", "order.updated")
 	rows.keys("r")
 	rows.submit(func() { rows.click("#detail details[open] form button.primary, #detail details[open] form button") })
@@ -174,7 +175,7 @@ func TestBrowserPlot(t *testing.T) {
 	for _, query := range []string{"?day=" + now.Format(time.DateOnly), "?day=" + now.Format(time.DateOnly) + "&span=week"} {
 		start := time.Now()
 		p.goTo("/console/users/" + user.String() + query)
-		p.wait(`document.querySelectorAll(".plot svg path").length > 0`)
+		p.wait(`document.querySelector(".plot canvas")`)
 		nav := eval[map[string]float64](p, `(() => { const n = performance.getEntriesByType("navigation")[0]; return { response: n.responseEnd - n.requestStart, drawn: n.loadEventEnd, bytes: n.decodedBodySize }; })()`)
 		t.Logf("10,000 samples%s: %v in all, response %.0f ms, loaded %.0f ms, %.0f bytes", query, time.Since(start).Round(time.Millisecond), nav["response"], nav["drawn"], nav["bytes"])
 	}

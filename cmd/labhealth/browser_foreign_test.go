@@ -27,7 +27,7 @@ const form = (target, action, method, enctype) => {
 const frame = (attributes) => { const f = document.createElement("iframe"); Object.assign(f, attributes); document.body.append(f); return f; };
 const sleep = (ms) => new Promise((r) => setTimeout(r, ms));
 (async () => {
-  for (const path of [...actions, "/", "/console/", "/console/orders", "/console/live?topics=nav", "/console/assets/console.js", "/console/proof", "/v2/user/"]) {
+  for (const path of [...actions, "/", "/console/", "/console/orders", "/console/live?since=", "/console/assets/console.js", "/console/proof", "/v2/user/"]) {
     for (const options of [{ mode: "no-cors" }, { mode: "cors" }, { mode: "no-cors", method: "POST", body: new URLSearchParams(body) },
       { mode: "cors", method: "POST", body: new URLSearchParams(body) }, { mode: "no-cors", method: "HEAD" }, { mode: "no-cors", method: "POST", body: "x", referrerPolicy: "no-referrer" }]) {
       const stop = new AbortController();
@@ -42,10 +42,10 @@ const sleep = (ms) => new Promise((r) => setTimeout(r, ms));
     tried.push(new Promise((done) => { const s = document.createElement("script"); s.onload = () => { note("script " + path, ""); done(); }; s.onerror = done; s.src = base + path; document.head.append(s); setTimeout(done, 1500); }));
     tried.push(new Promise((done) => { const l = document.createElement("link"); l.rel = "stylesheet"; l.onload = () => { note("css " + path, ""); done(); }; l.onerror = done; l.href = base + path; document.head.append(l); setTimeout(done, 1500); }));
   }
-  const events = new EventSource(base + "/console/live?topics=nav", { withCredentials: true });
+  const events = new EventSource(base + "/console/live?since=", { withCredentials: true });
   events.onopen = () => note("EventSource", "open");
-  for (const name of ["ready", "message", "reload"]) events.addEventListener(name, (e) => note("EventSource", e.data));
-  const socket = new WebSocket(base.replace("http", "ws") + "/console/live?topics=nav");
+  for (const name of ["ready", "changed"]) events.addEventListener(name, (e) => note("EventSource", e.data));
+  const socket = new WebSocket(base.replace("http", "ws") + "/console/live?since=");
   socket.onopen = () => note("WebSocket", "open");
   const framed = frame({ src: base + "/console/orders" });
   framed.onload = () => { try { note("iframe", framed.contentDocument.body.innerText); } catch { } };

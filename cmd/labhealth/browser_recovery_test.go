@@ -138,7 +138,7 @@ func TestBrowserKeyboard(t *testing.T) {
 	s, b := startOpenBox(t)
 	p := openTab(t, b.URL, b.Console, 1440, 900)
 	p.prefer("light")
-	p.waitText("#no-orders", "The first order appears here")
+	p.waitText("#content", "The first order appears here")
 	p.waitText("#running", "Running")
 	order := importOrder(t, b, s.server.AddUser("user-1"), "SAMPLE-0001")
 	card := "#order-" + order.String()

@@ -28,10 +28,11 @@ import (
 )
 
 // newService starts a service and sets the environment for it.
-func newService(t *testing.T) *labhealthtest.Server {
+func newService(t *testing.T, opts ...labhealthtest.Option) *labhealthtest.Server {
 	t.Helper()
 	noon := time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)
-	service := labhealthtest.NewServer(t, labhealthtest.WithSeed(1), labhealthtest.WithClock(func() time.Time { return noon }))
+	opts = append([]labhealthtest.Option{labhealthtest.WithSeed(1), labhealthtest.WithClock(func() time.Time { return noon })}, opts...)
+	service := labhealthtest.NewServer(t, opts...)
 	setEnvironment(t, map[string]string{
 		"LABHEALTH_URL": service.URL, "LABHEALTH_API_KEY": service.APIKey, "LABHEALTH_MANAGEMENT_KEY": service.OrgKey,
 		"LABHEALTH_ORG_ID": service.OrgID.String(), "LABHEALTH_TEAM_ID": service.TeamID.String(),
@@ -267,8 +268,8 @@ func TestUsage(t *testing.T) {
 	newService(t)
 	const order = "5b41f610-ebc5-4803-8f0c-a61c3bdc7f02"
 	for _, test := range []struct{ args, want string }{
-		{"orders", "orders needs a command: cancel, get, import, list, pdf, results, watch"},
-		{"orders lst", `orders has no command "lst": use cancel, get, import, list, pdf, results, watch`},
+		{"orders", "orders needs a command: advance, cancel, get, import, list, pdf, results, watch"},
+		{"orders lst", `orders has no command "lst": use advance, cancel, get, import, list, pdf, results, watch`},
 		{"oders", `there is no command "oders": did you mean orders or users?`},
 		{"--json=false nothing", `there is no command "nothing": see labhealth --help`},
 		{"orders get", "orders get needs the ID of an order: see labhealth orders get --help"},
@@ -363,7 +364,7 @@ func leaves(cmd *cobra.Command) []string {
 // TestJSON runs every command with --json: each line of stdout is JSON, and no patient data and no
 // key is on any stream.
 func TestJSON(t *testing.T) {
-	service := newService(t)
+	service := newService(t, labhealthtest.WithClock(time.Now))
 	done, open := newOrder(t, service, true).String(), newOrder(t, service, false).String()
 	user := userOf(t, open)
 	receiver := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) }))
@@ -378,32 +379,34 @@ func TestJSON(t *testing.T) {
 		t.Fatal(err)
 	}
 	table := map[string][]string{
-		"orders import":   {file},
-		"orders list":     nil,
-		"orders get":      {open},
-		"orders watch":    {done},
-		"orders results":  {done},
-		"orders pdf":      {done, "-o", filepath.Join(dir, "x.pdf")},
-		"orders cancel":   {open, "--yes"},
-		"users list":      nil,
-		"users get":       {user},
-		"users create":    {"patient/zephyrine#57"},
-		"users delete":    {user, "--yes"},
-		"users undo":      {user},
-		"events show":     {event},
-		"webhooks list":   nil,
-		"webhooks create": {"https://example.com/2"},
-		"webhooks secret": {hook.ID},
-		"webhooks rotate": {hook.ID, "--yes"},
-		"webhooks delete": {hook.ID, "--yes"},
-		"webhooks test":   {receiver.URL},
-		"keys list":       nil,
-		"keys create":     {"--label", "x"},
-		"doctor":          nil,
-		"version":         nil,
+		"orders import":     {file},
+		"orders advance":    {newOrder(t, service, false).String()},
+		"orders list":       nil,
+		"orders get":        {open},
+		"orders watch":      {done},
+		"orders results":    {done},
+		"orders pdf":        {done, "-o", filepath.Join(dir, "x.pdf")},
+		"orders cancel":     {open, "--yes"},
+		"users list":        nil,
+		"users get":         {user},
+		"users create":      {"patient/zephyrine#57"},
+		"users delete":      {user, "--yes"},
+		"users undo":        {user},
+		"events show":       {event},
+		"webhooks list":     nil,
+		"webhooks create":   {"https://example.com/2"},
+		"webhooks secret":   {hook.ID},
+		"webhooks rotate":   {hook.ID, "--yes"},
+		"webhooks delete":   {hook.ID, "--yes"},
+		"webhooks test":     {receiver.URL},
+		"keys list":         nil,
+		"keys create":       {"--label", "x"},
+		"doctor":            nil,
+		"webhooks generate": nil,
+		"version":           nil,
 	}
 	others := set("sandbox", "sandbox env", "listen", "replay", "exit-codes") // with tests of their own, or for people only
-	secret := set("webhooks secret", "webhooks rotate", "keys create")
+	secret := set("webhooks secret", "webhooks generate", "webhooks rotate", "keys create")
 	commands := leaves(newRoot(&app{}))
 	for _, name := range []string{"orders import", "orders list", "orders get"} {
 		if !strings.Contains(strings.Join(commands, ","), name) {
@@ -547,6 +550,77 @@ func TestImportCSV(t *testing.T) {
 	}
 }
 
+// The words, columns and mistakes of an office: values, composed fields, warnings, and names of
+// unknown columns, which are for the terminal.
+func TestImportOfOffice(t *testing.T) {
+	service := newService(t)
+	file := filepath.Join(t.TempDir(), "office.csv")
+	write := func(header string) {
+		os.WriteFile(file, []byte(header+"\n"+
+			"K-1,u-1,Ada,Example,1985-12-10,F,+14155550123,ada@example.com,1 Example Street,Monterey,CA,93940\n"+
+			"K-2,u-2,Renée,Example,1985-12-10,X,12,renee@example.com,2 Example Street,Monterey,CA,93940\n"), 0o600)
+	}
+	const header = "sample_id,client_user_id,First,Last,patient_details.dob,Sex,patient_details.phone_number,patient_details.email," +
+		"patient_address.first_line,patient_address.city,patient_address.state,patient_address.zip"
+	write(header)
+	args := []string{"orders", "import", file, "--lab-test", service.LabTests.WalkIn.String(), "--billing", "client_bill", "--collection", "walk_in_test",
+		"--country", "US", "--rename", "First=patient_details.first_name", "--rename", "Last=patient_details.last_name", "--rename", "Sex=patient_details.gender",
+		"--value", "patient_details.gender:f=female", "--compose", "patient_address.receiver_name={First} {Last}"}
+	got := command(t, append(args, "--dry-run", "--settle", "45s")...) // shorter than the time limit of the library
+	wantResult(t, got, result{0, "" +
+		"line 3: warning: patient_details.first_name (column First): is not a name that labs accept: letters without accents, digits and - . , ' " +
+		"with single spaces between words, and a letter or digit first\n" +
+		"line 3: warning: patient_details.gender (column Sex): is not one of female, male, other, unknown\n" +
+		"2 records: 0 applied, 2 pending\nnothing was sent\n1 record has a warning: the service or a lab may reject the order\n", "checking: 0 records read\n"})
+	if got = command(t, args...); got.code != exitIncomplete || !strings.HasPrefix(got.stdout, "2 records: 1 applied, 1 rejected\n") {
+		t.Errorf("%+v", got)
+	}
+	rejected, err := os.ReadFile(file + ".rejected.csv")
+	if err != nil || !strings.Contains(string(rejected), ",rejected,\"the service does not accept the characters, or the form of the value\",patient_details.first_name,First,422,") {
+		t.Errorf("%v: %s", err, rejected)
+	}
+
+	write(strings.Replace(header, "First", "Vorname", 1))
+	var out, errs terminal
+	if code := run(t.Context(), args, streams{strings.NewReader(""), &out, &errs}); code != exitUsage || !strings.Contains(errs.String(), "column C: Vorname\n") {
+		t.Errorf("%d %s", code, errs.String())
+	}
+	if got = command(t, args...); got.code != exitUsage || strings.Contains(got.stderr, "Vorname") || !strings.Contains(got.stderr, "unknown columns, whose values would not be sent: 3 (C); use --rename") {
+		t.Errorf("%+v", got)
+	}
+	write(header)
+	for _, c := range []struct{ flag, value, want string }{
+		{"--value", "gender=F", "--value must be FIELD:CELL=VALUE"}, {"--value", "gender:F=f", `--value: "gender" is not a field (patient_details.gender?)`},
+		{"--compose", "x", "--compose must be FIELD=TEXT"}, {"--compose", "x={First}", `--compose: "x" is not a field`},
+	} {
+		if got := command(t, append(args, c.flag, c.value)...); got.code != exitUsage || !strings.Contains(got.stderr, c.want) || apiName.MatchString(got.stderr) {
+			t.Errorf("%+v, want %s", got, c.want)
+		}
+	}
+}
+
+func TestAdvance(t *testing.T) {
+	service := newService(t)
+	id := newOrder(t, service, false).String()
+	const first = "received.walk_in_test.requisition_created"
+	wantResult(t, command(t, "orders", "advance", id, "--to", first), result{0, "the order " + id + " is " + first + "\n", ""})
+	wantResult(t, command(t, "orders", "advance", id, "--interpretation", "critical"), result{0, "the order " + id + " is completed.walk_in_test.completed\n", ""})
+	if got := command(t, "orders", "list", "--critical"); !strings.Contains(got.stdout, id) {
+		t.Errorf("%+v", got)
+	}
+	wantResult(t, command(t, "orders", "advance", id, "--interpretation", "odd"), result{2, "", "labhealth: --interpretation must be normal, abnormal or critical, not \"odd\"\n"})
+}
+
+func TestGenerateSecret(t *testing.T) {
+	first, second := command(t, "webhooks", "generate"), command(t, "webhooks", "generate")
+	if first.code != 0 || first.stdout == second.stdout {
+		t.Error(first, second)
+	}
+	if _, err := webhooks.NewVerifier(strings.TrimSpace(first.stdout)); err != nil {
+		t.Error(err)
+	}
+}
+
 // TestCommand is the process that other tests start.
 func TestCommand(t *testing.T) {
 	args := os.Getenv("LABHEALTH_TEST_COMMAND")
@@ -638,7 +712,7 @@ func TestEventsShow(t *testing.T) {
 }
 
 func TestDoctor(t *testing.T) {
-	service := newService(t)
+	service := newService(t, labhealthtest.WithClock(time.Now))
 	t.Setenv("LABHEALTH_WEBHOOK_SECRET", testSecret)
 	verifier, err := webhooks.NewVerifier(testSecret)
 	if err != nil {
@@ -650,12 +724,10 @@ func TestDoctor(t *testing.T) {
 	}
 	receiver := httptest.NewServer(handler)
 	defer receiver.Close()
-	host := strings.TrimPrefix(service.URL, "http://")
 	healthy := "" +
 		"ok       settings  " + service.URL + ", a service of this machine\n" +
-		"ok       address   " + host + " accepts connections (127.0.0.1)\n" +
-		"ok       key       the service accepts the key, which is of the region us\n" +
 		"ok       service   responds in 1s\n" +
+		"ok       key       the service accepts the key, which is of the region us\n" +
 		"ok       clock     differs by 0s from the service\n" +
 		"ok       secret    1 secret is well-formed\n"
 	replace := func(r result) result {
@@ -690,12 +762,12 @@ func TestDoctor(t *testing.T) {
 	defer secure.Close()
 	t.Setenv("LABHEALTH_URL", secure.URL)
 	got = command(t, "doctor")
-	if got.code != 1 || !strings.Contains(got.stdout, "failed   TLS       the certificate is by Acme Co, which this machine does not trust\n") {
+	if got.code != 1 || !strings.Contains(got.stdout, "failed   service   GET /v2/user/: the server's certificate is from an unknown authority: not sent (check whether a proxy intercepts TLS") {
 		t.Errorf("%+v", got)
 	}
 	t.Setenv("LABHEALTH_URL", "http://127.0.0.1:1")
 	got = command(t, "doctor")
-	if got.code != 1 || !strings.Contains(got.stdout, "failed   address   127.0.0.1:1: the connection is refused: nothing listens there\n") {
+	if got.code != 1 || !strings.Contains(got.stdout, "failed   service   GET /v2/user/: connection refused: not sent (check the host and the port of the base URL") {
 		t.Errorf("%+v", got)
 	}
 }
@@ -883,9 +955,9 @@ func TestImportJSON(t *testing.T) {
 	}{
 		"one.json":    {one.String(), result{0, "1 records: 0 applied, 1 pending\nnothing was sent\n", "checking: 0 records read\n"}},
 		"mark.json":   {"\uFEFF" + one.String(), result{0, "1 records: 0 applied, 1 pending\nnothing was sent\n", "checking: 0 records read\n"}},
-		"book.json":   {"PK\x03\x04", result{2, "0 records: 0 applied; the source was not read to its end\nnothing was sent\n", "checking: 0 records read\nlabhealth: the file cannot be read: the source is " + workbook}},
-		"book.xlsx":   {"PK\x03\x04", result{2, "0 records: 0 applied; the source was not read to its end\nnothing was sent\n", "checking: 0 records read\nlabhealth: the file cannot be read: the source is " + workbook}},
-		"book.csv":    {"PK\x03\x04", result{2, "0 records: 0 applied; the source was not read to its end\nnothing was sent\n", "checking: 0 records read\nlabhealth: the file cannot be read: the source is " + workbook}},
+		"book.json":   {"PK\x03\x04", result{2, "", "checking: 0 records read\nlabhealth: the file cannot be read: the source is " + workbook}},
+		"book.xlsx":   {"PK\x03\x04", result{2, "", "checking: 0 records read\nlabhealth: the file cannot be read: the source is " + workbook}},
+		"book.csv":    {"PK\x03\x04", result{2, "", "checking: 0 records read\nlabhealth: the file cannot be read: the source is " + workbook}},
 		"list.json":   {"[" + first + ",\n" + second + "]", result{0, "2 records: 0 applied, 2 pending\nnothing was sent\n", "checking: 0 records read\n"}},
 		"broken.json": {"{\n\"a\":\n}", result{2, "", "labhealth: " + filepath.Join(dir, "broken.json") + " is not JSON: see line 3\n"}},
 	} {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -45,15 +46,8 @@ func (s *settings) addFlags(flags *pflag.FlagSet) {
 	flags.DurationVar(&s.timeout, "timeout", 30*time.Second, "time limit of each request")
 }
 
-// setting returns the value of a flag, or else of environment variables.
-func setting(flag string, names ...string) string {
-	for _, name := range names {
-		if flag == "" {
-			flag = strings.TrimSpace(os.Getenv(name))
-		}
-	}
-	return flag
-}
+// setting returns the value of a flag, or else of an environment variable.
+func setting(flag, name string) string { return cmp.Or(flag, strings.TrimSpace(os.Getenv(name))) }
 
 // target is a deployment, and what is needed to use it.
 type target struct {
@@ -75,7 +69,7 @@ func (a *app) resolve(ctx context.Context) (target, error) {
 		}
 		return target{s.local(), labhealth.SandboxUS, s}, nil
 	}
-	t := target{url: strings.TrimSuffix(setting(a.baseURL, "LABHEALTH_URL", "LABHEALTH_BASE_URL"), "/")}
+	t := target{url: strings.TrimSuffix(setting(a.baseURL, "LABHEALTH_URL"), "/")}
 	if environment != "" {
 		var err error
 		if t.environment, err = labhealth.ParseEnvironment(environment); err != nil {
@@ -342,6 +336,14 @@ func parseID(name, value string) (uuid.UUID, error) {
 		return uuid.Nil, usagef("%s must be a UUID, such as 5b41f610-ebc5-4803-8f0c-a61c3bdc7f02", name)
 	}
 	return id, nil
+}
+
+// optionalID is parseID for a flag that may be empty.
+func optionalID(name, value string) (uuid.UUID, error) {
+	if value == "" {
+		return uuid.Nil, nil
+	}
+	return parseID(name, value)
 }
 
 // completeFlags adds the completion of the flags of all commands.

@@ -6,7 +6,6 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
-	"net"
 	"net/http"
 	"net/url"
 	"strings"
@@ -21,10 +20,9 @@ import (
 const doctorHelp = `Check what calls and webhooks depend on, and say in words what is wrong and what to do:
 
   settings   the base URL and the environment are set
-  address    the host of the base URL resolves and accepts connections
-  TLS        the certificate is valid, whose it is, and when it expires
+  service    it can be reached, and how long a request takes
+  TLS        whose certificate the service has, and when it expires
   key        the service accepts the team API key, and it is of the right region
-  service    how long a request takes
   clock      the time of this machine is that of the service: signatures expire after five minutes
   secret     the webhook secret is well-formed
   webhook    with --webhook URL, the endpoint rejects an unsigned event and one with a wrong signature,
@@ -110,16 +108,14 @@ func (d *doctor) print(name, status, text, advice string) {
 
 func (d *doctor) run(ctx context.Context, webhook string, send bool) {
 	t, err := d.resolve(ctx)
-	var u *url.URL
 	if err == nil {
-		u, err = parseBaseURL(t.url)
+		err = checkBaseURL(t.url)
 	}
-	switch {
-	case err != nil:
+	if err != nil {
 		d.print("settings", checkFailed, errorText(err), "")
-	default:
+	} else {
 		d.print("settings", checkOK, describeTarget(t), "")
-		d.checkService(ctx, t, u)
+		d.checkService(ctx, t)
 	}
 	if d.useSandbox && err != nil {
 		return // the secret is that of the sandbox
@@ -140,142 +136,92 @@ func describeTarget(t target) string {
 	return fmt.Sprintf("%s, environment %s", withoutQuery(t.url), t.environment)
 }
 
-// parseBaseURL parses a base URL as the client does.
-func parseBaseURL(base string) (*url.URL, error) {
+// checkBaseURL returns an error for a base URL that no client accepts.
+func checkBaseURL(base string) error {
 	if u, err := url.Parse(base); err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
-		return nil, usagef("the base URL must be an https URL, such as https://api.example.com: correct LABHEALTH_URL or --base-url")
+		return usagef("the base URL must be an https URL, such as https://api.example.com: correct LABHEALTH_URL or --base-url")
 	}
-	if _, err := labhealth.NewClient("sk_us_key", labhealth.WithBaseURL(base)); err != nil {
-		return nil, usagef("%s", errorText(err))
-	}
-	return url.Parse(base)
+	_, err := labhealth.NewClient("sk_us_key", labhealth.WithBaseURL(base))
+	return invalid(err)
 }
 
-// checkService checks everything from the address to the clock. Later checks are skipped if they
-// would fail for the same reason.
-func (d *doctor) checkService(ctx context.Context, t target, u *url.URL) {
-	if d.checkAddress(ctx, u) && (u.Scheme != "https" || d.checkTLS(ctx, u)) {
-		d.checkKey(ctx, t)
+// lastTLS keeps the TLS state of the latest response.
+type lastTLS struct {
+	http.RoundTripper
+
+	state *tls.ConnectionState
+}
+
+func (l *lastTLS) RoundTrip(r *http.Request) (*http.Response, error) {
+	resp, err := l.RoundTripper.RoundTrip(r)
+	if resp != nil {
+		l.state = resp.TLS
+	}
+	return resp, err
+}
+
+// checkService makes a request, and reports on the connection, the key and the clock. What is wrong
+// with a connection is in the errors of the library.
+func (d *doctor) checkService(ctx context.Context, t target) {
+	key, err := d.apiKey(t)
+	if err != nil {
+		d.print("key", checkFailed, errorText(err), "")
 		return
 	}
-	d.print("key", checkSkipped, "the service cannot be reached", "")
-}
-
-func (d *doctor) checkAddress(ctx context.Context, u *url.URL) bool {
-	if proxy, err := http.ProxyFromEnvironment(&http.Request{URL: u}); err == nil && proxy != nil {
-		d.print("address", checkSkipped, "requests go through the proxy "+proxy.Host+" (HTTPS_PROXY, HTTP_PROXY)", "")
-		return true
-	}
-	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
-	defer cancel()
-	addresses, err := net.DefaultResolver.LookupHost(ctx, u.Hostname())
+	httpClient := d.httpClient()
+	last := &lastTLS{RoundTripper: httpClient.Transport}
+	httpClient.Transport = last
+	client, err := labhealth.NewClient(key, append(d.clientOptions(t), labhealth.WithHTTPClient(httpClient))...)
 	if err != nil {
-		d.print("address", checkFailed, "the name "+u.Hostname()+" does not resolve", "check the spelling of the base URL, and the name servers of this machine")
-		return false
+		d.print("key", checkFailed, errorText(err), "")
+		return
 	}
-	connection, err := new(net.Dialer).DialContext(ctx, "tcp", net.JoinHostPort(u.Hostname(), port(u)))
-	if err != nil {
-		d.print("address", checkFailed, u.Host+": "+networkProblem(err), "check the port of the base URL, firewalls, and whether the service runs")
-		return false
+	defer client.CloseIdleConnections()
+	var resp labhealth.Response
+	once := labhealth.WithCallRetry(labhealth.RetryPolicy{MaxAttempts: 1})
+	_, _ = client.Users.List(ctx, labhealth.ListUsersParams{Limit: 1}, once) // opens the connection
+	start := time.Now()
+	_, err = client.Users.List(ctx, labhealth.ListUsersParams{Limit: 1}, once, labhealth.WithResponse(&resp))
+	took := time.Since(start)
+	if resp.StatusCode == 0 {
+		d.print("service", checkFailed, errorText(err), "")
+		d.print("key", checkSkipped, "the service cannot be reached", "")
+		return
 	}
-	connection.Close()
-	d.print("address", checkOK, fmt.Sprintf("%s accepts connections (%s)", u.Host, addresses[0]), "")
-	return true
-}
-
-func port(u *url.URL) string {
-	if u.Port() != "" {
-		return u.Port()
-	}
-	if u.Scheme == "https" {
-		return "443"
-	}
-	return "80"
-}
-
-// networkProblem describes an error of the network without quoting a URL.
-func networkProblem(err error) string {
-	var timeout net.Error
-	text := err.Error()
-	if e, ok := errors.AsType[*net.OpError](err); ok && e.Op == "proxyconnect" || strings.Contains(text, "Proxy Authentication Required") {
-		return proxyProblem(text)
-	}
+	d.describeService(took, resp.Header.Get("Server"))
+	d.describeTLS(last.state)
 	switch {
-	case errors.As(err, &timeout) && timeout.Timeout() || errors.Is(err, context.DeadlineExceeded):
-		return "no response in time"
-	case strings.Contains(text, "connection refused"):
-		return "the connection is refused: nothing listens there"
-	case strings.Contains(text, "no such host"):
-		return "the name does not resolve"
-	case strings.Contains(text, "reset by peer"), strings.HasSuffix(text, "EOF"):
-		return "the connection was closed without a response"
-	case strings.Contains(text, "server gave HTTP response to HTTPS client"):
-		return "it speaks http, and not https"
-	case strings.Contains(text, "first record does not look like a TLS handshake"):
-		return "it does not speak https"
-	case strings.Contains(text, "malformed HTTP response"):
-		return "it does not speak http: try https"
-	case strings.Contains(text, "Forbidden"), strings.Contains(text, "Bad Gateway"), strings.Contains(text, "Service Unavailable"):
-		return "the proxy does not connect to this host"
+	case err == nil:
+		d.checkRegion(t, key)
+	case errors.Is(err, labhealth.ErrUnauthorized):
+		d.print("key", checkFailed, "the service rejects the key", wrongKey(t, key))
+	case errors.Is(err, labhealth.ErrForbidden):
+		d.print("key", checkFailed, "the service accepts the key, but not for this team", "ask the service for access")
+	default:
+		d.print("key", checkFailed, errorText(err), "check that the base URL is that of the team API, without a path such as /v3")
 	}
-	if problem, _ := certificateProblem(err); problem != "" {
-		return problem
-	}
-	return "the connection failed"
+	d.checkClock(resp.Header.Get("Date"), time.Now())
 }
 
-// proxyProblem describes why a proxy does not forward a request.
-func proxyProblem(text string) string {
-	if strings.Contains(text, "Proxy Authentication Required") {
-		return "the proxy asks for a user and a password (407)"
+func (d *doctor) describeService(took time.Duration, server string) {
+	status := checkOK
+	if took > 2*time.Second {
+		status = checkWarning
 	}
-	if strings.Contains(text, "connection refused") {
-		return "the proxy cannot be reached: the connection is refused"
+	text := fmt.Sprintf("responds in %v", max(took, time.Millisecond).Round(time.Millisecond))
+	if server != "" {
+		text += " (" + server + ")"
 	}
-	return "the proxy cannot be reached"
-}
-
-const proxyAdvice = "correct HTTPS_PROXY and HTTP_PROXY, such as http://user:password@proxy.example.com:3128, or exclude the host with NO_PROXY"
-
-func (d *doctor) checkTLS(ctx context.Context, u *url.URL) bool {
-	transport, ok := http.DefaultTransport.(*http.Transport)
-	if !ok {
-		return true
-	}
-	transport = transport.Clone()
-	transport.DisableKeepAlives = true
-	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
-	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, http.MethodHead, u.Scheme+"://"+u.Host+"/", nil)
-	if err != nil {
-		d.print("TLS", checkFailed, "the base URL is invalid", "")
-		return false
-	}
-	resp, err := transport.RoundTrip(req)
-	if err != nil {
-		problem, advice := certificateProblem(err)
-		if problem == "" {
-			problem, advice = networkProblem(err), "check that the base URL is that of an https server, and its port"
-			if strings.HasPrefix(problem, "the proxy") {
-				advice = proxyAdvice
-			}
-		}
-		d.print("TLS", checkFailed, problem, advice)
-		return false
-	}
-	resp.Body.Close()
-	d.describeTLS(resp.TLS)
-	return true
+	d.print("service", status, text, "")
 }
 
 func (d *doctor) describeTLS(state *tls.ConnectionState) {
 	if state == nil || len(state.PeerCertificates) == 0 {
-		d.print("TLS", checkWarning, "the connection has no certificate", "")
-		return
+		return // http, to this machine
 	}
 	leaf := state.PeerCertificates[0]
 	text := fmt.Sprintf("%s, certificate by %s, valid until %s", tls.VersionName(state.Version), issuer(leaf), leaf.NotAfter.Format(time.DateOnly))
-	if left := time.Until(leaf.NotAfter); left < 14*24*time.Hour {
+	if time.Until(leaf.NotAfter) < 14*24*time.Hour {
 		d.print("TLS", checkWarning, text, "it expires soon: tell who runs the server")
 		return
 	}
@@ -283,128 +229,33 @@ func (d *doctor) describeTLS(state *tls.ConnectionState) {
 }
 
 func issuer(c *x509.Certificate) string {
-	if len(c.Issuer.Organization) > 0 {
-		return strings.TrimSpace(c.Issuer.Organization[0] + " " + c.Issuer.CommonName)
-	}
-	return c.Issuer.CommonName
+	return strings.TrimSpace(strings.Join(append(c.Issuer.Organization, c.Issuer.CommonName), " "))
 }
 
-// certificateProblem describes why a certificate is not accepted, or returns "".
-func certificateProblem(err error) (problem, advice string) {
-	if e, ok := errors.AsType[x509.UnknownAuthorityError](err); ok {
-		by := "an unknown authority"
-		if e.Cert != nil {
-			by = issuer(e.Cert)
-		}
-		return "the certificate is by " + by + ", which this machine does not trust",
-			"if a proxy of your company reads the traffic, add its certificate to the system (or to SSL_CERT_FILE) or make an exception for this host; otherwise someone else responds"
+// keyRegion returns the region that a key of the form sk_us_… is of, or "".
+func keyRegion(key string) labhealth.Region {
+	if parts := strings.Split(key, "_"); len(parts) > 2 && (parts[1] == "us" || parts[1] == "eu") {
+		return labhealth.Region(parts[1])
 	}
-	if e, ok := errors.AsType[x509.HostnameError](err); ok {
-		return "the certificate is for another host than " + e.Host, "check the base URL, and whether a proxy responds instead"
-	}
-	if e, ok := errors.AsType[x509.CertificateInvalidError](err); ok {
-		if e.Reason == x509.Expired {
-			text := "the certificate is expired or not valid yet"
-			if e.Cert != nil {
-				text = fmt.Sprintf("the certificate is valid from %s to %s, and this machine has %s",
-					e.Cert.NotBefore.Format(time.DateOnly), e.Cert.NotAfter.Format(time.DateOnly), time.Now().UTC().Format(time.DateOnly))
-			}
-			return text, "check the clock of this machine; otherwise tell who runs the server"
-		}
-		return "the certificate is invalid", "tell who runs the server"
-	}
-	return "", ""
-}
-
-// checkKey makes one request, and reports on the key, the service and the clock.
-func (d *doctor) checkKey(ctx context.Context, t target) {
-	client, _, err := d.client(ctx)
-	if err != nil {
-		d.print("key", checkFailed, errorText(err), "")
-		return
-	}
-	var resp labhealth.Response
-	once := labhealth.WithCallRetry(labhealth.RetryPolicy{MaxAttempts: 1})
-	_, _ = client.Users.List(ctx, labhealth.ListUsersParams{Limit: 1}, once) // opens the connection
-	start := time.Now()
-	_, err = client.Users.List(ctx, labhealth.ListUsersParams{Limit: 1}, once, labhealth.WithResponse(&resp))
-	took := time.Since(start)
-	switch {
-	case err == nil:
-		d.checkRegion(t)
-	case errors.Is(err, labhealth.ErrUnauthorized):
-		d.print("key", checkFailed, "the service rejects the key", d.wrongKey(t))
-	case errors.Is(err, labhealth.ErrForbidden):
-		d.print("key", checkFailed, "the service accepts the key, but not for this team", "ask the service for access")
-	default:
-		d.print("key", checkFailed, errorText(err), serviceAdvice(err, t))
-	}
-	if resp.StatusCode == 0 {
-		return
-	}
-	status := checkOK
-	if took > 2*time.Second {
-		status = checkWarning
-	}
-	text := fmt.Sprintf("responds in %v", max(took, time.Millisecond).Round(time.Millisecond))
-	if server := resp.Header.Get("Server"); server != "" {
-		text += " (" + server + ")"
-	}
-	d.print("service", status, text, "")
-	d.checkClock(resp.Header.Get("Date"), time.Now())
+	return ""
 }
 
 // wrongKey returns what to do about a key that is rejected. It looks at its prefix only.
-func (d *doctor) wrongKey(t target) string {
-	key, _ := d.secret("LABHEALTH_API_KEY")
-	prefix, rest, _ := strings.Cut(key, "_")
-	region, _, _ := strings.Cut(rest, "_")
-	switch {
-	case t.sandbox != nil:
-	case prefix == "mk":
-		return "this is a management key (mk_): LABHEALTH_API_KEY needs a key of the team, which labhealth keys create makes"
-	case prefix == "whsec":
-		return "this is a webhook secret (whsec_): LABHEALTH_API_KEY needs a key of the team, which labhealth keys create makes"
-	case t.environment != "" && (region == "us" || region == "eu") && labhealth.Region(region) != t.environment.Region():
+func wrongKey(t target, key string) string {
+	prefix, _, _ := strings.Cut(key, "_")
+	region := keyRegion(key)
+	switch kind := map[string]string{"mk": "a management key (mk_)", "whsec": "a webhook secret (whsec_)"}[prefix]; {
+	case kind != "":
+		return "this is " + kind + ": LABHEALTH_API_KEY needs a key of the team, which labhealth keys create makes"
+	case t.sandbox == nil && t.environment != "" && region != "" && region != t.environment.Region():
 		return fmt.Sprintf("the key is of the region %s, and the environment is %s: use the key, the base URL and the environment of one region", region, t.environment)
 	}
 	return "check that it is a team API key of this environment, and that it was not deleted; labhealth keys create makes a new one"
 }
 
-// serviceAdvice returns what to do about a request that failed.
-func serviceAdvice(err error, t target) string {
-	failure := labhealth.FailureOf(err)
-	apiErr, ok := errors.AsType[*labhealth.APIError](err)
-	switch {
-	case strings.Contains(err.Error(), "must start with https"):
-		return "" // the message has it
-	case failure == labhealth.FailureProxy:
-		return proxyAdvice
-	case failure == labhealth.FailureTimeout:
-		return "try again with a longer --timeout; if that does not help, tell who runs the service"
-	case ok && apiErr.StatusCode == http.StatusTooManyRequests:
-		return "wait: other programs with this key use the rate limit"
-	case ok && apiErr.StatusCode >= 500:
-		return "try again later; if it lasts, tell who runs the service, or the proxy"
-	case failure == labhealth.FailureRedirect:
-		return "use the base URL of the service itself: a login page or another host responds"
-	case strings.HasPrefix(t.url, "http://") && !ok && labhealth.OutcomeOf(err) != labhealth.OutcomeApplied:
-		return "check that the base URL is that of the team API, and whether it must begin with https"
-	}
-	return "check that the base URL is that of the team API, without a path such as /v3"
-}
-
 // checkRegion compares the region in the key, if it has one, with that of the environment.
-func (d *doctor) checkRegion(t target) {
-	key, _ := d.secret("LABHEALTH_API_KEY")
-	if t.sandbox != nil {
-		key = t.sandbox.APIKey
-	}
-	region := labhealth.Region("")
-	if parts := strings.Split(key, "_"); len(parts) > 2 && (parts[1] == "us" || parts[1] == "eu") {
-		region = labhealth.Region(parts[1])
-	}
-	switch {
+func (d *doctor) checkRegion(t target, key string) {
+	switch region := keyRegion(key); {
 	case region == "":
 		d.print("key", checkOK, "the service accepts the key", "")
 	case t.environment != "" && region != t.environment.Region():
@@ -420,13 +271,13 @@ func (d *doctor) checkClock(date string, now time.Time) {
 		d.print("clock", checkSkipped, "the response has no time", "")
 		return
 	}
-	difference := now.Sub(sent).Round(time.Second)
-	text := fmt.Sprintf("differs by %v from the service", difference.Abs())
+	difference := now.Sub(sent).Round(time.Second).Abs()
+	text := fmt.Sprintf("differs by %v from the service", difference)
 	const advice = "correct the clock of this machine, for example by NTP"
 	switch {
-	case difference.Abs() >= 5*time.Minute:
+	case difference >= 5*time.Minute:
 		d.print("clock", checkFailed, text+": all webhooks will be rejected as too old or too new", advice)
-	case difference.Abs() > 30*time.Second:
+	case difference > 30*time.Second:
 		d.print("clock", checkWarning, text, advice)
 	default:
 		d.print("clock", checkOK, text, "")
@@ -450,13 +301,6 @@ func (d *doctor) checkSecret(ctx context.Context) *webhooks.Verifier {
 	}
 	d.print("secret", checkOK, plural(len(secrets), "secret is", "secrets are")+" well-formed", "")
 	return verifier
-}
-
-func plural(n int, one, many string) string {
-	if n == 1 {
-		return fmt.Sprint(n, " ", one)
-	}
-	return fmt.Sprint(n, " ", many)
 }
 
 // checkWebhook posts deliveries to the endpoint that it must reject, and with send one that it must
@@ -484,11 +328,11 @@ func (d *doctor) checkWebhook(ctx context.Context, endpoint string, verifier *we
 			return
 		}
 	}
-	if !send {
+	switch {
+	case !send:
 		d.print("webhook", checkSkipped, "no signed event was sent", "add --send if your endpoint may receive a test event")
 		return
-	}
-	if verifier == nil {
+	case verifier == nil:
 		d.print("webhook", checkFailed, "a signed event cannot be sent without the secret", "")
 		return
 	}

@@ -1,17 +1,8 @@
 package main
 
 import (
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
-	"crypto/tls"
-	"crypto/x509"
-	"crypto/x509/pkix"
-	"errors"
 	"io"
 	"log"
-	"math/big"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -69,11 +60,11 @@ func TestDoctorProblems(t *testing.T) {
 		"region":         {map[string]string{"LABHEALTH_API_KEY": "sk_eu_a", "LABHEALTH_ENVIRONMENT": "sandbox-us"}, []string{"the key is of the region eu, and the environment is sandbox_us"}},
 		"key file":       {map[string]string{"LABHEALTH_API_KEY": "", "LABHEALTH_API_KEY_FILE": multiline}, []string{"must have the key in one line"}},
 		"http at https":  {url(strings.Replace(secure.URL, "https", "http", 1)), []string{"failed   key ", "must start with https)\n"}},
-		"https at http":  {url(strings.Replace(service.URL, "http", "https", 1)), []string{"failed   TLS       it does not speak https"}},
+		"https at http":  {url(strings.Replace(service.URL, "http", "https", 1)), []string{"failed   service   ", "the server does not speak HTTPS"}},
 		"HTML":           {url(respond(t, 200, "text/html", "<html>")), []string{"it is HTML, not JSON", "check that the base URL"}},
-		"rate limit":     {url(respond(t, 429, "application/json", `{"detail":"Zelda"}`)), []string{"429", "wait: other programs with this key use the rate limit"}},
-		"broken":         {url(respond(t, 502, "text/html", "<html>")), []string{"502", "try again later; if it lasts"}},
-		"redirect":       {url(respond(t, 302, "text/html", "", "Location", "https://login.example.com/")), []string{"302", "a login page or another host responds"}},
+		"rate limit":     {url(respond(t, 429, "application/json", `{"detail":"Zelda"}`)), []string{"429", "the rate limit is reached: orders import has --rate"}},
+		"broken":         {url(respond(t, 502, "text/html", "<html>")), []string{"502", "try again later"}},
+		"redirect":       {url(respond(t, 302, "text/html", "", "Location", "https://login.example.com/")), []string{"302", "check the scheme, the host and the path of the base URL"}},
 		"clock":          {url(respond(t, 200, "application/json", users, "Date", hour)), []string{"failed   clock     differs by ", "for example by NTP"}},
 		"secret":         {map[string]string{"LABHEALTH_WEBHOOK_SECRET": "whsec_!"}, []string{"failed   secret    ", "labhealth webhooks secret"}},
 	} {
@@ -97,49 +88,6 @@ func TestDoctorProblems(t *testing.T) {
 	if got := command(t, "doctor", "--sandbox"); got.code != exitFailed || strings.Count(got.stdout, "no sandbox is running") != 1 {
 		t.Errorf("%+v", got)
 	}
-}
-
-func TestDoctorNetwork(t *testing.T) {
-	proxy := &net.OpError{Op: "proxyconnect", Err: errors.New("connect: connection refused")}
-	for want, err := range map[string]error{
-		"the proxy asks for a user and a password (407)":         errors.New("Proxy Authentication Required"),
-		"the proxy cannot be reached: the connection is refused": proxy,
-		"the proxy does not connect to this host":                errors.New("Forbidden"),
-		"it does not speak https":                                errors.New("tls: first record does not look like a TLS handshake"),
-	} {
-		if got := networkProblem(err); got != want {
-			t.Errorf("%v: %s", err, got)
-		}
-	}
-	problem, advice := certificateProblem(expired(t))
-	if !strings.HasPrefix(problem, "the certificate is valid from 2020-01-01 to 2021-01-01, and this machine has 20") || !strings.Contains(advice, "clock") {
-		t.Error(problem, advice)
-	}
-}
-
-// expired returns the error about an expired certificate.
-func expired(t *testing.T) error {
-	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "localhost"}, DNSNames: []string{"localhost"}, IsCA: true, BasicConstraintsValid: true,
-		NotBefore: time.Date(2020, 1, 1, 0, 0, 0, 0, time.UTC), NotAfter: time.Date(2021, 1, 1, 0, 0, 0, 0, time.UTC),
-	}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	certificate, err := x509.ParseCertificate(der)
-	if err != nil {
-		t.Fatal(err)
-	}
-	roots := x509.NewCertPool()
-	roots.AddCert(certificate)
-	_, err = certificate.Verify(x509.VerifyOptions{DNSName: "localhost", Roots: roots})
-	return &tls.CertificateVerificationError{Err: err}
 }
 
 // A key that cannot be read again is not replaced.

@@ -5,6 +5,7 @@ go 1.26.0
 replace github.com/labhealth/labhealth-go => ../..
 
 require (
+	github.com/aymanbagabas/go-udiff v0.4.1
 	github.com/chromedp/cdproto v0.159.0
 	github.com/chromedp/chromedp v0.23.0
 	github.com/fatih/color v1.16.0

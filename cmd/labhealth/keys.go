@@ -5,9 +5,7 @@ import (
 	"fmt"
 	"os"
 	"strings"
-	"time"
 
-	"github.com/google/uuid"
 	"github.com/spf13/cobra"
 
 	"github.com/labhealth/labhealth-go/management"
@@ -45,48 +43,24 @@ without their values. With --json, each line is a key as the service has it, wit
 }
 
 func (a *app) listTeamKeys(ctx context.Context, m *managed) error {
-	a.keyHeader("TEAM")
-	for key, err := range m.TeamAPIKeys.All(ctx, m.environment, m.region, management.ListTeamAPIKeysParams{TeamID: m.team}) {
-		if err != nil {
-			return err
-		}
-		if err := a.printKey(key, key.ID, key.TeamID.String(), key.Label, key.CreatedAt); err != nil {
-			return err
-		}
-	}
-	return nil
+	keys := m.TeamAPIKeys.All(ctx, m.environment, m.region, management.ListTeamAPIKeysParams{TeamID: m.team})
+	return printList(a, keys, 0, keyHeader("TEAM"), "there are no keys", func(key *management.TeamAPIKey) {
+		fmt.Fprintf(a.out, keyRow, key.ID, pad(key.TeamID.String(), 36), stamp(key.CreatedAt), clean(key.Label))
+	})
 }
 
 func (a *app) listManagementKeys(ctx context.Context, m *managed) error {
-	a.keyHeader("ROLE")
 	params := management.ListKeysParams{}
 	if a.team != "" {
 		params.TeamID = m.team
 	}
-	for key, err := range m.Keys.All(ctx, params) {
-		if err != nil {
-			return err
-		}
-		if err := a.printKey(key, key.ID, clean(string(key.Role)), key.Label, key.CreatedAt); err != nil {
-			return err
-		}
-	}
-	return nil
+	return printList(a, m.Keys.All(ctx, params), 0, keyHeader("ROLE"), "there are no keys", func(key *management.Key) {
+		fmt.Fprintf(a.out, keyRow, key.ID, pad(clean(string(key.Role)), 36), stamp(key.CreatedAt), clean(key.Label))
+	})
 }
 
-func (a *app) keyHeader(of string) {
-	if !a.json {
-		header := fmt.Sprintf(keyRow, pad("KEY ID", 36), pad(of, 36), pad("CREATED", 20), "LABEL")
-		fmt.Fprintln(a.out, a.paint(bold, strings.TrimSpace(header)))
-	}
-}
-
-func (a *app) printKey(key received, id uuid.UUID, of, label string, created time.Time) error {
-	if a.json {
-		return a.printReceived(key)
-	}
-	fmt.Fprintf(a.out, keyRow, id, pad(of, 36), stamp(created), clean(label))
-	return nil
+func keyHeader(of string) string {
+	return fmt.Sprintf(keyRow, pad("KEY ID", 36), pad(of, 36), pad("CREATED", 20), "LABEL")
 }
 
 func newKeysCreate(a *app) *cobra.Command {

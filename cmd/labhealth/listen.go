@@ -196,14 +196,9 @@ func (l *listening) run(ctx context.Context, box *sandboxState) error {
 	if l.console != nil {
 		tasks.Go(func() { l.console.Run(running) })
 	}
-	changes := l.inspector.Watch(running)
-	printer := newDeliveryPrinter(l.app)
+	deliveries := l.inspector.Watch(running)
 	tasks.Go(func() {
-		for number := range changes {
-			if d, ok, err := l.inspector.Get(running, number); err == nil && ok {
-				printer.print(&d)
-			}
-		}
+		l.app.printDeliveries(running, l.inspector, deliveries, func(*inspect.Delivery) bool { return true })
 	})
 	unregister := func() error { return nil }
 	if box != nil {

@@ -1,7 +1,9 @@
 package main
 
 import (
+	"context"
 	"fmt"
+	"iter"
 	"strings"
 	"sync"
 	"time"
@@ -34,6 +36,17 @@ func newDeliveryPrinter(a *app) *deliveryPrinter {
 		}
 	}
 	return p
+}
+
+// printDeliveries prints the deliveries of [inspect.Inspector.Watch] that are shown, until ctx is
+// done.
+func (a *app) printDeliveries(ctx context.Context, inspector *inspect.Inspector, deliveries iter.Seq[int64], isShown func(*inspect.Delivery) bool) {
+	printer := newDeliveryPrinter(a)
+	for number := range deliveries {
+		if d, ok, err := inspector.Get(ctx, number); err == nil && ok && isShown(&d) {
+			printer.print(&d)
+		}
+	}
 }
 
 // deliveryLine is a delivery in JSON: no patient data.

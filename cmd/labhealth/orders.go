@@ -13,8 +13,8 @@ import (
 )
 
 func newOrders(a *app) *cobra.Command {
-	return group("orders", "Import, list, watch and cancel orders, and read results",
-		newOrdersImport(a), newOrdersList(a), newOrdersGet(a), newOrdersWatch(a), newOrdersCancel(a), newOrdersResults(a), newOrdersPDF(a))
+	return group("orders", "Import, list, watch, advance and cancel orders, and read results",
+		newOrdersImport(a), newOrdersAdvance(a), newOrdersList(a), newOrdersGet(a), newOrdersWatch(a), newOrdersCancel(a), newOrdersResults(a), newOrdersPDF(a))
 }
 
 // orderFilter are the flags that select orders.
@@ -104,16 +104,11 @@ func (f *orderFilter) params(cmd *cobra.Command) (p labhealth.ListOrdersParams, 
 	if err := f.choices(&p); err != nil {
 		return p, err
 	}
-	for _, id := range []struct {
-		flag, value string
-		to          *uuid.UUID
-	}{{"--user", f.user, &p.UserID}, {"--transaction", f.transaction, &p.OrderTransactionID}} {
-		if id.value == "" {
-			continue
-		}
-		if *id.to, err = parseID(id.flag, id.value); err != nil {
-			return p, err
-		}
+	if p.UserID, err = optionalID("--user", f.user); err != nil {
+		return p, err
+	}
+	if p.OrderTransactionID, err = optionalID("--transaction", f.transaction); err != nil {
+		return p, err
 	}
 	for _, value := range f.ids {
 		id, err := parseID("--id", value)
@@ -201,31 +196,8 @@ func parseTime(flag, value string) (time.Time, error) {
 const orderRow = "%s  %s  %s  %-8s  %s\n"
 
 func (a *app) listOrders(ctx context.Context, client *labhealth.Client, params labhealth.ListOrdersParams, limit int) error {
-	count := 0
-	for order, err := range client.Orders.All(ctx, params) {
-		if err != nil {
-			return err
-		}
-		if count++; a.json {
-			err = a.printReceived(order)
-		} else {
-			if count == 1 {
-				header := fmt.Sprintf(orderRow, pad("ORDER", 36), pad("STATUS", 52), pad("UPDATED", 20), "RESULTS", a.patientHeader("LAB TEST"))
-				fmt.Fprint(a.out, a.paint(bold, strings.TrimSpace(header)), "\n")
-			}
-			a.printOrderRow(order)
-		}
-		if err != nil {
-			return err
-		}
-		if count == limit {
-			return nil
-		}
-	}
-	if count == 0 && !a.json {
-		fmt.Fprintln(a.err, "no orders match")
-	}
-	return nil
+	header := fmt.Sprintf(orderRow, pad("ORDER", 36), pad("STATUS", 52), pad("UPDATED", 20), "RESULTS", a.patientHeader("LAB TEST"))
+	return printList(a, client.Orders.All(ctx, params), limit, header, "no orders match", a.printOrderRow)
 }
 
 func (a *app) patientHeader(last string) string {
@@ -285,7 +257,12 @@ func newOrdersGet(a *app) *cobra.Command {
 
 // orderArgument returns the order ID of the arguments, and a client.
 func (a *app) orderArgument(ctx context.Context, args []string) (uuid.UUID, *labhealth.Client, error) {
-	id, err := parseID("the ID of the order", args[0])
+	return a.idArgument(ctx, "the ID of the order", args)
+}
+
+// idArgument returns the ID that is the argument, and a client.
+func (a *app) idArgument(ctx context.Context, name string, args []string) (uuid.UUID, *labhealth.Client, error) {
+	id, err := parseID(name, args[0])
 	if err != nil {
 		return uuid.Nil, nil, err
 	}
@@ -390,22 +367,25 @@ With --json, it prints the response (PostOrderResponse).`,
 
 // completeOrder completes the IDs of the latest orders.
 func (a *app) completeOrder(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
-	if len(args) > 0 {
-		return nil, cobra.ShellCompDirectiveNoFileComp
-	}
+	return a.completeIDs(cmd, args, func(ctx context.Context, client *labhealth.Client) (list []string) {
+		page, err := client.Orders.List(ctx, labhealth.ListOrdersParams{Size: 20})
+		if err != nil {
+			return nil
+		}
+		for _, order := range page.Orders {
+			list = append(list, cobra.CompletionWithDesc(order.ID.String(), clean(string(order.CurrentStatus()))))
+		}
+		return list
+	})
+}
+
+// completeIDs completes the only argument of a command with what the service lists, in its order.
+func (a *app) completeIDs(cmd *cobra.Command, args []string, list func(context.Context, *labhealth.Client) []string) ([]string, cobra.ShellCompDirective) {
 	ctx, cancel := context.WithTimeout(cmd.Context(), 2*time.Second)
 	defer cancel()
 	client, _, err := a.client(ctx)
-	if err != nil {
+	if err != nil || len(args) > 0 {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
-	page, err := client.Orders.List(ctx, labhealth.ListOrdersParams{Size: 20})
-	if err != nil {
-		return nil, cobra.ShellCompDirectiveNoFileComp
-	}
-	var list []string
-	for _, order := range page.Orders {
-		list = append(list, cobra.CompletionWithDesc(order.ID.String(), clean(string(order.CurrentStatus()))))
-	}
-	return list, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveKeepOrder
+	return list(ctx, client), cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveKeepOrder
 }

@@ -39,11 +39,13 @@ Beside it, the command writes two files that only you can read:
 
 If the journal was lost, repeat the command with --reconcile, which finds the orders that exist.
 
---dry-run sends nothing and prints all problems. It needs no key, except for a --lab-test by name.
+--dry-run sends nothing, creates no users, and prints all problems, and as warnings what the service
+or a lab is known to reject. It needs no key, except for a --lab-test by name.
 
 The columns of a CSV file have the names of the fields, such as sample_id or
-patient_details.first_name, or get them by --rename. Rows with client_user_id instead of user_id get
-the user with that ID, who is created if there is none.
+patient_details.first_name, or get them by --rename. --value replaces a cell by the value that the
+service knows, and --compose sets a field from several columns, whose names are in braces. Rows with
+client_user_id instead of user_id get the user with that ID, who is created if there is none.
 
 Exit codes: 0 all records have an order, 5 some have none, 2 --dry-run found problems. With --json,
 the last line is the report: records, applied, rejected, invalid, duplicates, changed, unknown,
@@ -57,7 +59,7 @@ type importFlags struct {
 	rejected string
 
 	separator, labTest, billing, collection, country string
-	rename                                           []string
+	rename, values, compose                          []string
 }
 
 func newOrdersImport(a *app) *cobra.Command {
@@ -68,7 +70,9 @@ func newOrdersImport(a *app) *cobra.Command {
 		Long:  importHelp + "\n\nFields of a CSV file:\n\n" + wrapWords(bulk.CSVColumns(), 2, 100),
 		Example: `  labhealth orders import orders.jsonl --dry-run
   labhealth orders import clinic.csv --separator ';' --date-layout 01/02/2006 \
-    --rename DOB=patient_details.dob --rename Notes=- --lab-test "Lipid Panel" \
+    --rename DOB=patient_details.dob --rename Sex=patient_details.gender --rename Notes=- \
+    --value patient_details.gender:F=female --value patient_details.gender:M=male \
+    --compose 'patient_address.receiver_name={First Name} {Last Name}' --lab-test "Lipid Panel" \
     --billing client_bill --collection walk_in_test --country US`,
 		Args: exactArgs("a file"),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -117,6 +121,8 @@ func (f *importFlags) add(cmd *cobra.Command) {
 	flags.BoolVar(&f.opts.ListByUser, "list-by-user", false, "look up lost orders by user; the deployment must honor user_id in GET /v3/orders")
 	flags.StringVar(&f.separator, "separator", "", `CSV: character between cells, such as ; or \t (default ,)`)
 	flags.StringArrayVar(&f.rename, "rename", nil, "CSV: COLUMN=FIELD, such as DOB=patient_details.dob, or COLUMN=- to ignore it; can be repeated")
+	flags.StringArrayVar(&f.values, "value", nil, "CSV: FIELD:CELL=VALUE, such as patient_details.gender:F=female; can be repeated")
+	flags.StringArrayVar(&f.compose, "compose", nil, "CSV: FIELD=TEXT with columns in braces, for rows without the field; can be repeated")
 	flags.StringArrayVar(&f.csv.DateLayouts, "date-layout", nil, "CSV: how dates are written, as 2006-01-02 would be: 01/02/2006; can be repeated")
 	flags.StringVar(&f.labTest, "lab-test", "", "CSV: ID or name of the lab test of rows without one")
 	flags.StringVar(&f.billing, "billing", "", "CSV: billing type of rows without one, such as client_bill")
@@ -151,8 +157,9 @@ func (f *importFlags) check(file string) error {
 		return usagef("--rate must be 0 or more requests per second")
 	case file == "-":
 		return usagef("the file must be a file: it is read several times, which stdin does not allow")
-	case !isCSV(file) && (f.separator+f.labTest+f.billing+f.collection+f.country != "" || len(f.rename)+len(f.csv.DateLayouts) > 0):
-		return usagef("--separator, --rename, --date-layout, --lab-test, --billing, --collection and --country need a .csv file")
+	case !isCSV(file) && (f.separator+f.labTest+f.billing+f.collection+f.country != "" ||
+		len(f.rename)+len(f.values)+len(f.compose)+len(f.csv.DateLayouts) > 0):
+		return usagef("--separator, --rename, --value, --compose, --date-layout, --lab-test, --billing, --collection and --country need a .csv file")
 	}
 	for flag, c := range map[string]struct {
 		value   string
@@ -184,13 +191,31 @@ func (f *importFlags) checkColumns() error {
 	if len(separator) == 1 {
 		f.csv.Comma = separator[0]
 	}
-	f.csv.Rename = map[string]string{}
+	f.csv.Rename, f.csv.Compose, f.csv.Values = map[string]string{}, map[string]string{}, map[string]map[string]string{}
 	for _, rename := range f.rename {
 		i := strings.LastIndex(rename, "=")
 		if i < 1 || i == len(rename)-1 {
 			return usagef("--rename must be COLUMN=FIELD, such as DOB=patient_details.dob, or COLUMN=- to ignore the column, not %q", rename)
 		}
 		f.csv.Rename[rename[:i]] = rename[i+1:]
+	}
+	for _, compose := range f.compose {
+		field, text, ok := strings.Cut(compose, "=")
+		if !ok || text == "" {
+			return usagef("--compose must be FIELD=TEXT, such as 'patient_address.receiver_name={First Name} {Last Name}', not %q", compose)
+		}
+		f.csv.Compose[field] = text
+	}
+	for _, value := range f.values {
+		field, pair, _ := strings.Cut(value, ":")
+		cell, known, ok := strings.Cut(pair, "=")
+		if !ok || cell == "" || known == "" {
+			return usagef("--value must be FIELD:CELL=VALUE, such as patient_details.gender:F=female, not %q", value)
+		}
+		if f.csv.Values[field] == nil {
+			f.csv.Values[field] = map[string]string{}
+		}
+		f.csv.Values[field][cell] = known
 	}
 	return nil
 }
@@ -219,7 +244,7 @@ func (a *app) importOrders(ctx context.Context, f *importFlags, path string) err
 	if _, err := os.Stat(f.journal); !f.opts.DryRun || err == nil && client != nil {
 		opened, err := bulk.OpenFile(f.journal)
 		if err != nil {
-			return importError(err)
+			return a.importError(err)
 		}
 		defer opened.Close()
 		journal = opened
@@ -232,26 +257,25 @@ func (a *app) importOrders(ctx context.Context, f *importFlags, path string) err
 
 // importClient returns the client, which a dry run needs only to find a lab test by its name.
 func (a *app) importClient(ctx context.Context, f *importFlags) (*labhealth.Client, error) {
-	_, byID := uuid.Parse(f.labTest)
-	if f.opts.DryRun && (f.labTest == "" || byID == nil) {
-		client, target, err := a.client(ctx)
-		if err != nil {
-			return nil, nil //nolint:nilerr // it checks the file only
-		}
-		f.opts.Target = target
-		return client, nil
+	if f.opts.Settle <= a.timeout {
+		return nil, usagef("--settle must be longer than --timeout (%v)", a.timeout)
 	}
 	client, target, err := a.client(ctx)
-	f.opts.Target = target
-	f.opts.Timeout = a.timeout
-	if err == nil && f.opts.Settle <= a.timeout {
-		return nil, usagef("--settle must be longer than --timeout (%v)", a.timeout)
+	f.opts.Target, f.opts.Timeout = target, a.timeout
+	if _, notID := uuid.Parse(f.labTest); err != nil && f.opts.DryRun && (f.labTest == "" || notID == nil) {
+		return nil, nil //nolint:nilerr // it checks the file only
 	}
 	return client, err
 }
 
-// importError returns an error about the files as a usage error.
-func importError(err error) error {
+// importError returns an error about the files as a usage error. The names of unknown columns are
+// patient data in a file that has its patients in columns. They are for the terminal.
+func (a *app) importError(err error) error {
+	if unknown, ok := errors.AsType[*bulk.UnknownColumnsError](err); ok && !a.json && (a.showPatient || isTerminal(a.err)) {
+		for _, c := range unknown.Columns[:min(len(unknown.Columns), 50)] {
+			fmt.Fprintf(a.err, "column %s: %s\n", c.Letters(), clean(c.Name))
+		}
+	}
 	_, ok := errors.AsType[*fs.PathError](err)
 	// The file is read to its end before the first record is sent.
 	if ok || errors.Is(err, bulk.ErrLocked) || strings.HasPrefix(fmt.Sprint(err), "bulk: the source cannot be read") {
@@ -353,7 +377,7 @@ func findLabTest(ctx context.Context, client *labhealth.Client, idOrName string)
 // dryRun prints all problems.
 func (a *app) dryRun(ctx context.Context, f *importFlags, client *labhealth.Client, source bulk.Source, journal bulk.Journal) error {
 	read, write := io.Pipe()
-	printed := make(chan int, 1)
+	printed := make(chan [2]int, 1)
 	go func() { printed <- a.printProblems(read) }()
 	f.opts.Rejections = write
 	progress, finish := a.progress()
@@ -361,12 +385,16 @@ func (a *app) dryRun(ctx context.Context, f *importFlags, client *labhealth.Clie
 	report, err := bulk.Run(ctx, client, source, journal, f.opts)
 	finish()
 	_ = write.Close()
-	problems := <-printed
-	if report == nil {
-		return importError(err)
+	found := <-printed
+	problems, warnings := found[0], found[1]
+	if report == nil || err != nil && report.Records == 0 {
+		return a.importError(err)
 	}
-	if err := cmp.Or(importError(err), a.printReport(report, f, "")); err != nil {
+	if err := cmp.Or(a.importError(err), a.printReport(report, f, "")); err != nil {
 		return err
+	}
+	if warnings > 0 && !a.json {
+		fmt.Fprintf(a.out, "%s a warning: the service or a lab may reject the order\n", plural(warnings, "record has", "records have"))
 	}
 	if problems > 0 {
 		return &exitError{exitUsage, plural(problems, "record is", "records are") + " invalid"}
@@ -374,8 +402,9 @@ func (a *app) dryRun(ctx context.Context, f *importFlags, client *labhealth.Clie
 	return nil
 }
 
-// printProblems prints the records of a dry run that are invalid, and returns their number.
-func (a *app) printProblems(r io.Reader) (problems int) {
+// printProblems prints the records of a dry run that are invalid or have warnings, and returns how
+// many there are of both.
+func (a *app) printProblems(r io.Reader) (problems [2]int) {
 	decoder := json.NewDecoder(r)
 	for {
 		var raw json.RawMessage
@@ -387,7 +416,11 @@ func (a *app) printProblems(r io.Reader) (problems int) {
 		if rejection.Outcome == "pending" {
 			continue
 		}
-		problems++
+		kind := 0
+		if rejection.Outcome == "warning" {
+			kind = 1
+		}
+		problems[kind]++
 		if a.json {
 			if !a.showPatient && rejection.SampleID != "" {
 				rejection.SampleID = hidden
@@ -404,8 +437,12 @@ func (a *app) printProblem(r bulk.Rejection) {
 	if r.Line > 0 {
 		where = fmt.Sprintf("line %d", r.Line)
 	}
+	color := red
+	if r.Outcome == "warning" {
+		color = yellow
+	}
 	if len(r.Fields) == 0 {
-		fmt.Fprintf(a.out, "%s: %s: %s\n", where, a.paint(red, r.Outcome), clean(r.Reason))
+		fmt.Fprintf(a.out, "%s: %s: %s\n", where, a.paint(color, r.Outcome), clean(r.Reason))
 	}
 	for _, p := range r.Fields {
 		name := clean(strings.TrimPrefix(p.Path, "body."))
@@ -415,7 +452,7 @@ func (a *app) printProblem(r bulk.Rejection) {
 		if name != "" {
 			name += ": "
 		}
-		fmt.Fprintf(a.out, "%s: %s: %s%s\n", where, a.paint(red, r.Outcome), name, clean(p.Reason))
+		fmt.Fprintf(a.out, "%s: %s: %s%s\n", where, a.paint(color, r.Outcome), name, clean(p.Reason))
 	}
 }
 
@@ -436,8 +473,8 @@ func (a *app) runImport(ctx context.Context, f *importFlags, client *labhealth.C
 	report, err := bulk.Run(ctx, client, source, journal, f.opts)
 	stop()
 	finish()
-	if report == nil {
-		return importError(err)
+	if report == nil || err != nil && ctx.Err() == nil && report.Records == 0 && report.Sent == 0 {
+		return a.importError(err)
 	}
 	if err := table.finish(); err != nil {
 		return err
@@ -455,25 +492,13 @@ func (a *app) runImport(ctx context.Context, f *importFlags, client *labhealth.C
 	switch {
 	case ctx.Err() != nil:
 		return &exitError{exitInterrupted, "interrupted: the same command resumes the import"}
-	case err != nil && report.Records == 0 && report.Sent == 0:
-		return importError(err)
 	case err != nil:
-		return flagsError{err}
+		return err
 	case rejected != "" || !report.Done():
 		return &exitError{exitIncomplete, plural(int(report.Records-report.Applied-report.Duplicates), "record has", "records have") + " no order"}
 	}
 	return nil
 }
-
-// flagsError names the flags of the command where an error names options of the library.
-type flagsError struct{ error }
-
-var optionFlags = strings.NewReplacer("Options.RejectionLimit", "--rejection-limit", "Options.Reconcile", "--reconcile",
-	"Options.RetryRejected", "--retry-rejected", "Options.TrustJournal", "--trust-journal", "Options.ListByUser", "--list-by-user",
-	"Options.Settle", "--settle")
-
-func (e flagsError) Error() string { return optionFlags.Replace(e.error.Error()) }
-func (e flagsError) Unwrap() error { return e.error }
 
 // reportJSON is the report of an import, with --json.
 type reportJSON struct {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"iter"
 	"os"
 	"path/filepath"
 	"strings"
@@ -137,6 +138,14 @@ func pad(text string, width int) string {
 	return text + strings.Repeat(" ", max(0, width-utf8.RuneCountInString(text)))
 }
 
+// plural returns a number with a noun.
+func plural(n int, one, many string) string {
+	if n == 1 {
+		return fmt.Sprint(n, " ", one)
+	}
+	return fmt.Sprint(n, " ", many)
+}
+
 // stamp formats a time for people.
 func stamp(t time.Time) string {
 	if t.IsZero() {
@@ -186,6 +195,35 @@ func (a *app) printReceived(v received) error {
 	}
 	_, err = a.out.Write(append(b, '\n'))
 	return err
+}
+
+// printList prints what a list has, up to a limit if it is not 0: as rows below a header, or the
+// service's JSON. Without anything to print, it says so.
+func printList[T received](a *app, list iter.Seq2[T, error], limit int, header, none string, row func(T)) error {
+	count := 0
+	for v, err := range list {
+		if err != nil {
+			return err
+		}
+		switch count++; {
+		case a.json:
+			if err := a.printReceived(v); err != nil {
+				return err
+			}
+		case count == 1 && header != "":
+			fmt.Fprintln(a.out, a.paint(bold, strings.TrimSpace(header)))
+			fallthrough
+		default:
+			row(v)
+		}
+		if count == limit {
+			return nil
+		}
+	}
+	if count == 0 && !a.json {
+		fmt.Fprintln(a.err, none)
+	}
+	return nil
 }
 
 // fields prints names and values.

@@ -3,9 +3,11 @@ package main
 import (
 	"context"
 	crand "crypto/rand"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
+	"net/url"
 	"strconv"
 	"strings"
 	"time"
@@ -15,6 +17,17 @@ import (
 
 // testEvent is an event that no application has a reaction to. It is about no user.
 const testEvent = `{"event_type":"labhealth.test","data":{}}`
+
+// networkProblem returns the error of a connection without the URL, which may have a secret.
+func networkProblem(err error) string {
+	if e, ok := errors.AsType[*url.Error](err); ok {
+		if e.Timeout() {
+			return "no response in time"
+		}
+		err = e.Err
+	}
+	return err.Error()
+}
 
 // testWebhook sends a signed event and reports the response.
 func (a *app) testWebhook(ctx context.Context, endpoint string, verifier *webhooks.Verifier) error {

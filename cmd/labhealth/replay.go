@@ -10,7 +10,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/google/uuid"
 	"github.com/spf13/cobra"
 
 	"github.com/labhealth/labhealth-go/cmd/labhealth/internal/inspect"
@@ -250,24 +249,15 @@ func readEdited(name string, in io.Reader) (body []byte, err error) {
 
 func (f *replayFlags) filter() (filter *inspect.Filter, err error) {
 	filter = &inspect.Filter{Query: f.query}
-	for _, id := range []struct {
-		flag, text string
-		to         *uuid.UUID
-	}{{"--order", f.order, &filter.OrderID}, {"--user", f.user, &filter.UserID}} {
-		if id.text == "" {
-			continue
-		}
-		if *id.to, err = uuid.Parse(id.text); err != nil || *id.to == uuid.Nil {
-			return nil, usagef("%s must be a UUID, such as 5b41f610-ebc5-4803-8f0c-a61c3bdc7f02", id.flag)
-		}
+	if filter.OrderID, err = optionalID("--order", f.order); err != nil {
+		return nil, err
 	}
-	for _, at := range []struct {
-		flag, text string
-		to         *time.Time
-	}{{"--since", f.from, &filter.From}, {"--until", f.until, &filter.To}} {
-		if *at.to, err = parseTime(at.flag, at.text); err != nil {
-			return nil, err
-		}
+	if filter.UserID, err = optionalID("--user", f.user); err != nil {
+		return nil, err
 	}
-	return filter, nil
+	if filter.From, err = parseTime("--since", f.from); err != nil {
+		return nil, err
+	}
+	filter.To, err = parseTime("--until", f.until)
+	return filter, err
 }

@@ -40,7 +40,6 @@ func run(ctx context.Context, args []string, s streams) int {
 	a.written.Writer = s.out
 	a.out = &a.written
 	root := newRoot(a)
-	args = longFlags(root, args)
 	root.SetArgs(args)
 	root.SetIn(s.in)
 	root.SetOut(a.out)

@@ -14,8 +14,6 @@ import (
 	"net/http"
 	"net/url"
 	"os"
-	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -54,8 +52,8 @@ The service has all operations of the API. Its data is invented and kept in memo
 IDs and the webhook secret are the same at every start, unless --seed 0 makes them random.
 
 The sandbox receives its own webhooks, signed and with retries, and shows them in the console. With
---forward, it passes them on to your application, and with --deliver, your application receives them
-directly from the service, unsigned.`,
+--forward, it passes them on to your application and prints a line for each, and with --deliver, your
+application receives them directly from the service, unsigned.`,
 		Example: `  labhealth sandbox
   labhealth sandbox --forward http://localhost:3000/webhooks
   eval "$(labhealth sandbox env)"`,
@@ -82,26 +80,6 @@ directly from the service, unsigned.`,
 	return cmd
 }
 
-// longFlags returns the arguments with --addr for -addr, and so on: the command labhealthd, which
-// sandbox replaces, had flags with one dash.
-func longFlags(root *cobra.Command, args []string) []string {
-	cmd, _, err := root.Find(args)
-	if err != nil || cmd.Name() != "sandbox" {
-		return args
-	}
-	args = slices.Clone(args)
-	for i, arg := range args {
-		name, _, _ := strings.Cut(arg, "=")
-		if arg == "--" {
-			break
-		}
-		if len(name) > 2 && name[0] == '-' && name[1] != '-' && cmd.Flags().Lookup(name[1:]) != nil {
-			args[i] = "-" + arg
-		}
-	}
-	return args
-}
-
 // sandbox serves until ctx is done.
 func (a *app) sandbox(ctx context.Context, f sandboxFlags) (err error) {
 	box, err := startSandbox(ctx, f)
@@ -114,6 +92,12 @@ func (a *app) sandbox(ctx context.Context, f sandboxFlags) (err error) {
 		fmt.Fprintln(a.err, "labhealth: other commands will not find this sandbox:", err)
 	}
 	defer remove()
+	if f.forward != "" {
+		deliveries := box.inspector.Watch(box.gate.ctx)
+		box.tasks.Go(func() {
+			a.printDeliveries(box.gate.ctx, box.inspector, deliveries, func(d *inspect.Delivery) bool { return d.Forward != nil })
+		})
+	}
 	if err := box.print(a.out, a.json); err != nil {
 		return err
 	}

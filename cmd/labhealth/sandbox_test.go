@@ -17,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/labhealth/labhealth-go"
 	"github.com/labhealth/labhealth-go/cmd/labhealth/internal/console"
 )
 
@@ -86,7 +87,7 @@ func TestSandboxPrints(t *testing.T) {
 	out, in := io.Pipe()
 	done := make(chan int, 1)
 	go func() {
-		done <- run(ctx, []string{"sandbox", "-addr", "127.0.0.1:0", "-users=1", "-orders", "2"}, streams{strings.NewReader(""), in, io.Discard})
+		done <- run(ctx, []string{"sandbox", "--addr", "127.0.0.1:0", "--users=1", "--orders", "2"}, streams{strings.NewReader(""), in, io.Discard})
 		in.Close()
 	}()
 	printed, lines := map[string]string{}, bufio.NewScanner(out)
@@ -148,11 +149,11 @@ func TestSandboxInvalidArguments(t *testing.T) {
 		args []string
 		want string
 	}{
-		{[]string{"--addr", occupied.Addr().String()}, "address already in use"},
+		{[]string{"--addr", occupied.Addr().String()}, "another program uses the port of 127.0.0.1:"},
 		{[]string{"--addr", "nowhere"}, `--addr "nowhere" is not HOST:PORT, such as 127.0.0.1:8080`},
 		{[]string{"--addr", ":0"}, "--addr :0 can be reached by other machines: use 127.0.0.1, localhost or [::1], or add --public"},
-		{[]string{"-addr", "0.0.0.0:0"}, "add --public"},
-		{[]string{"-addr=[::]:0"}, "add --public"},
+		{[]string{"--addr", "0.0.0.0:0"}, "add --public"},
+		{[]string{"--addr=[::]:0"}, "add --public"},
 		{[]string{"--addr", "192.0.2.1:0"}, "add --public"},
 		{[]string{"--deliver", "ftp://example.com", "--addr", "127.0.0.1:0", "--users", "0", "--orders", "0"}, "--deliver"},
 		{[]string{"--users", "-1"}, "--users and --orders must be 0 or more"},
@@ -360,5 +361,49 @@ func TestHistoryIsNotForwarded(t *testing.T) {
 	}
 	if got := <-received; got != "example.first.created" {
 		t.Errorf("the application received %s first", got)
+	}
+}
+
+// With --forward, the terminal has a line for each delivery that the application got.
+func TestSandboxPrintsForwarded(t *testing.T) {
+	application := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusAccepted) }))
+	defer application.Close()
+	ctx, cancel := context.WithCancel(t.Context())
+	out, in := io.Pipe()
+	done := make(chan int, 1)
+	go func() {
+		done <- run(ctx, []string{"sandbox", "--addr", "127.0.0.1:0", "--users", "1", "--orders", "1", "--no-console", "--forward", application.URL}, streams{strings.NewReader(""), in, io.Discard})
+		in.Close()
+	}()
+	lines := bufio.NewScanner(out)
+	url, key := "", ""
+	for lines.Scan() {
+		fields := strings.Fields(lines.Text())
+		switch {
+		case fields[0] == "base":
+			url = fields[2]
+		case fields[0] == "team" && fields[1] == "key":
+			key = fields[2]
+		}
+		if fields[0] == "try" {
+			break
+		}
+	}
+	b := &box{sandboxState: sandboxState{URL: url, APIKey: key}, t: t}
+	for order, err := range b.client().Orders.All(t.Context(), labhealth.ListOrdersParams{}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := b.client().Orders.Simulate(t.Context(), order.ID, labhealth.SimulateParams{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if !lines.Scan() || !strings.Contains(lines.Text(), " -> 202 in ") {
+		t.Errorf("%q", lines.Text())
+	}
+	cancel()
+	go io.Copy(io.Discard, out)
+	if code := <-done; code != 0 {
+		t.Error(code)
 	}
 }

@@ -87,7 +87,7 @@ func TestSecurityToken(t *testing.T) {
 	}{
 		{"no cookie", visit{path: "/console/orders"}, 401},
 		{"no cookie, root", visit{path: "/"}, 401},
-		{"no cookie, live", visit{path: "/console/live?topics=orders"}, 401},
+		{"no cookie, live", visit{path: "/console/live?since="}, 401},
 		{"no cookie, POST", visit{method: "POST", path: "/console/orders"}, 401},
 		{"no cookie, unknown path", visit{path: "/console/x"}, 401},
 		{"cookie", visit{path: "/console/orders", cookies: cookies}, 200},

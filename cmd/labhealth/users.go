@@ -4,9 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
-	"time"
 
-	"github.com/google/uuid"
 	"github.com/spf13/cobra"
 
 	"github.com/labhealth/labhealth-go"
@@ -51,30 +49,8 @@ func (a *app) listUsers(ctx context.Context, client *labhealth.Client, limit int
 	if limit > 0 {
 		params.Limit = min(limit, 500)
 	}
-	count := 0
-	for user, err := range client.Users.All(ctx, params) {
-		if err != nil {
-			return err
-		}
-		if count++; a.json {
-			if err := a.printReceived(user); err != nil {
-				return err
-			}
-		} else {
-			if count == 1 {
-				header := fmt.Sprintf(userRow, pad("USER", 36), "CREATED", a.clientIDHeader()+"SOURCES")
-				fmt.Fprintln(a.out, a.paint(bold, strings.TrimSpace(header)))
-			}
-			a.printUserRow(user)
-		}
-		if count == limit {
-			return nil
-		}
-	}
-	if count == 0 && !a.json {
-		fmt.Fprintln(a.err, "there are no users")
-	}
-	return nil
+	header := fmt.Sprintf(userRow, pad("USER", 36), "CREATED", a.clientIDHeader()+"SOURCES")
+	return printList(a, client.Users.All(ctx, params), limit, header, "there are no users", a.printUserRow)
 }
 
 func (a *app) clientIDHeader() string {
@@ -114,7 +90,7 @@ func newUsersGet(a *app) *cobra.Command {
 		Args:              exactArgs("the ID of a user"),
 		ValidArgsFunction: a.completeUser,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			id, client, err := a.userArgument(cmd.Context(), args)
+			id, client, err := a.idArgument(cmd.Context(), "the ID of the user", args)
 			if err != nil {
 				return err
 			}
@@ -125,15 +101,6 @@ func newUsersGet(a *app) *cobra.Command {
 			return a.printUser(user)
 		},
 	}
-}
-
-func (a *app) userArgument(ctx context.Context, args []string) (uuid.UUID, *labhealth.Client, error) {
-	id, err := parseID("the ID of the user", args[0])
-	if err != nil {
-		return uuid.Nil, nil, err
-	}
-	client, _, err := a.client(ctx)
-	return id, client, err
 }
 
 func (a *app) printUser(user *labhealth.User) error {
@@ -206,7 +173,7 @@ restores the user. It asks first; without a terminal it needs --yes.`,
 		Args:              exactArgs("the ID of a user"),
 		ValidArgsFunction: a.completeUser,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			id, client, err := a.userArgument(cmd.Context(), args)
+			id, client, err := a.idArgument(cmd.Context(), "the ID of the user", args)
 			if err != nil {
 				return err
 			}
@@ -244,7 +211,7 @@ func newUsersUndo(a *app) *cobra.Command {
 		Args:              exactArgs("the ID of a user"),
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			id, client, err := a.userArgument(cmd.Context(), args)
+			id, client, err := a.idArgument(cmd.Context(), "the ID of the user", args)
 			if err != nil {
 				return err
 			}
@@ -259,22 +226,14 @@ func newUsersUndo(a *app) *cobra.Command {
 
 // completeUser completes the IDs of users.
 func (a *app) completeUser(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
-	if len(args) > 0 {
-		return nil, cobra.ShellCompDirectiveNoFileComp
-	}
-	ctx, cancel := context.WithTimeout(cmd.Context(), 2*time.Second)
-	defer cancel()
-	client, _, err := a.client(ctx)
-	if err != nil {
-		return nil, cobra.ShellCompDirectiveNoFileComp
-	}
-	page, err := client.Users.List(ctx, labhealth.ListUsersParams{Limit: 50})
-	if err != nil {
-		return nil, cobra.ShellCompDirectiveNoFileComp
-	}
-	var list []string
-	for _, user := range page.Users {
-		list = append(list, user.UserID.String())
-	}
-	return list, cobra.ShellCompDirectiveNoFileComp
+	return a.completeIDs(cmd, args, func(ctx context.Context, client *labhealth.Client) (list []string) {
+		page, err := client.Users.List(ctx, labhealth.ListUsersParams{Limit: 50})
+		if err != nil {
+			return nil
+		}
+		for _, user := range page.Users {
+			list = append(list, user.UserID.String())
+		}
+		return list
+	})
 }

@@ -15,7 +15,7 @@ import (
 
 func newWebhooks(a *app) *cobra.Command {
 	return group("webhooks", "Manage the webhooks of a team, and try an endpoint",
-		newWebhooksList(a), newWebhooksCreate(a), newWebhooksSecret(a), newWebhooksRotate(a), newWebhooksDelete(a), newWebhooksTest(a))
+		newWebhooksList(a), newWebhooksCreate(a), newWebhooksSecret(a), newWebhooksGenerate(a), newWebhooksRotate(a), newWebhooksDelete(a), newWebhooksTest(a))
 }
 
 func newWebhooksList(a *app) *cobra.Command {
@@ -33,27 +33,13 @@ With --json, each line is a webhook as the service has it.`,
 			if err != nil {
 				return err
 			}
-			count := 0
-			for webhook, err := range m.Webhooks.All(cmd.Context(), m.team, m.environment, management.ListWebhooksParams{}) {
-				if err != nil {
-					return err
-				}
-				count++
-				if a.json {
-					if err := a.printReceived(webhook); err != nil {
-						return err
-					}
-					continue
-				}
-				if count > 1 {
-					fmt.Fprintln(a.out)
-				}
+			separator := ""
+			all := m.Webhooks.All(cmd.Context(), m.team, m.environment, management.ListWebhooksParams{})
+			return printList(a, all, 0, "", "the team has no webhooks", func(webhook *management.Webhook) {
+				fmt.Fprint(a.out, separator)
 				a.printWebhook(webhook)
-			}
-			if count == 0 && !a.json {
-				fmt.Fprintln(a.err, "the team has no webhooks")
-			}
-			return nil
+				separator = "\n"
+			})
 		},
 	}
 }
@@ -188,7 +174,7 @@ func parseURL(name, value string) (*url.URL, error) {
 
 // secretJSON is a secret that was asked for, with --json.
 type secretJSON struct {
-	ID     string           `json:"id"`
+	ID     string           `json:"id,omitzero"`
 	Label  string           `json:"label,omitzero"`
 	Secret labhealth.Secret `json:"secret"`
 }
@@ -227,6 +213,23 @@ func (a *app) printSecret(s secretJSON) error {
 	return nil
 }
 
+func newWebhooksGenerate(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use:   "generate",
+		Short: "Print a new random signing secret",
+		Long: `Print a new random signing secret on stdout, for webhooks create or rotate, and for tests. Nothing is
+sent, and no webhook has it yet.
+
+With --json, it prints secret.`,
+		Example: `  (umask 077; labhealth webhooks generate > webhook.secret)
+  LABHEALTH_WEBHOOK_SECRET_FILE=webhook.secret labhealth webhooks create https://example.com/webhooks`,
+		Args: exactArgs(),
+		RunE: func(*cobra.Command, []string) error {
+			return a.printSecret(secretJSON{Secret: labhealth.Secret(webhookSecret(0))})
+		},
+	}
+}
+
 func newWebhooksRotate(a *app) *cobra.Command {
 	var yes bool
 	cmd := &cobra.Command{
@@ -235,9 +238,9 @@ func newWebhooksRotate(a *app) *cobra.Command {
 		Long: `Replace the signing secret of a webhook by that of LABHEALTH_NEW_WEBHOOK_SECRET or
 LABHEALTH_NEW_WEBHOOK_SECRET_FILE. Without it, the service generates one, which is printed on stdout.
 
-To lose no deliveries: generate a secret ("whsec_" and the base64 of 24 random bytes), let the receiver
-accept the old and the new one, rotate, and remove the old one a day later.`,
-		Example: `  (umask 077; echo "whsec_$(openssl rand -base64 24)" > new.secret)
+To lose no deliveries: generate a secret, let the receiver accept the old and the new one, rotate, and
+remove the old one a day later.`,
+		Example: `  (umask 077; labhealth webhooks generate > new.secret)
   LABHEALTH_NEW_WEBHOOK_SECRET_FILE=new.secret labhealth webhooks rotate ep_1`,
 		Args:              exactArgs("the ID of a webhook"),
 		ValidArgsFunction: a.completeWebhook,

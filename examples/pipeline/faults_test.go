@@ -623,7 +623,7 @@ func TestRequeue(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if found, err := at.store.Requeue(t.Context(), d.Number); !found || err != nil {
+			if found, err := at.store.Requeue(t.Context(), d.ID); !found || err != nil {
 				t.Fatal(found, err)
 			}
 		}

@@ -4,7 +4,7 @@
 //
 // With -live it only imports one file into a real deployment:
 //
-//	LABHEALTH_BASE_URL=https://… LABHEALTH_API_KEY=… go run ./examples/quickstart -live -in order.json
+//	LABHEALTH_URL=https://… LABHEALTH_API_KEY=… go run ./examples/quickstart -live -in order.json
 package main
 
 import (
@@ -34,7 +34,7 @@ import (
 var orderJSON []byte
 
 func main() {
-	live := flag.Bool("live", false, "import the file given with -in into the deployment at LABHEALTH_BASE_URL")
+	live := flag.Bool("live", false, "import the file given with -in into the deployment at LABHEALTH_URL")
 	in := flag.String("in", "", "file with the order to import, with -live")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
@@ -62,7 +62,7 @@ func importLive(ctx context.Context, file string) error {
 	if err != nil {
 		return err
 	}
-	client, err := labhealth.NewClient(os.Getenv("LABHEALTH_API_KEY"), labhealth.WithBaseURL(os.Getenv("LABHEALTH_BASE_URL")))
+	client, err := labhealth.NewClient(os.Getenv("LABHEALTH_API_KEY"), labhealth.WithBaseURL(os.Getenv("LABHEALTH_URL")))
 	if err != nil {
 		return err
 	}

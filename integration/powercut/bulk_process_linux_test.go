@@ -14,7 +14,7 @@ import (
 
 // The parameters of a process that imports, beside dirVariable.
 const (
-	baseURLVariable = "LABHEALTH_BASE_URL"
+	baseURLVariable = "LABHEALTH_URL"
 	apiKeyVariable  = "LABHEALTH_API_KEY"
 	ordersVariable  = "LABHEALTH_POWERCUT_ORDERS" // the file to import, which is not on the disk
 	bootVariable    = "LABHEALTH_POWERCUT_BOOT"   // a file with the ID of the boot

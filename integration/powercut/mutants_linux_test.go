@@ -22,13 +22,13 @@ type mutant struct {
 
 var mutants = []mutant{
 	{
-		"a commit without a change", "webhooks/sqlstore/sqlite.go",
+		"a commit without a change", "webhooks/sqlstore/transaction.go",
 		"func ensureCommit(ctx context.Context, tx *sql.Tx) error {\n", "func ensureCommit(ctx context.Context, tx *sql.Tx) error {\n\treturn nil\n",
 		"^TestSQLite$/^full-on-strict$", "400", "acknowledged and lost: [",
 	},
 	{
-		"an ID that was seen", "webhooks/sqlstore/sqlite.go",
-		"return d.transact(ctx, func(*sql.Tx) error { return nil })", "return nil",
+		"an ID that was seen", "webhooks/sqlstore/transaction.go",
+		"return s.transact(ctx, \"seen\", func(*sql.Tx) error { return nil })", "return nil",
 		"^TestSQLite$/^full-on-strict$", "400", "acknowledged and lost: [",
 	},
 	{

@@ -41,8 +41,8 @@ func TestReconcilerClockWasAhead(t *testing.T) {
 				}
 				d.exec(t, `DELETE FROM labhealth_reconciled`)
 				value := fmt.Sprintf(`{"started":%q,"finished":%q}`, future.Format(time.RFC3339Nano), future.Add(time.Hour).Format(time.RFC3339Nano))
-				d.exec(t, `INSERT INTO labhealth_reconciled (name, value) VALUES ('walk', '`+value+`'), ('users', '`+value+`'), ('changed', '`+value+`'),
-					('lease', '{"holder":"other","until":"`+future.Format(time.RFC3339Nano)+`"}')`)
+				d.exec(t, `INSERT INTO labhealth_reconciled (slot, name, value) VALUES (0, 'walk', '`+value+`'), (0, 'users', '`+value+`'), (0, 'changed', '`+value+`'),
+					(0, 'lease', '{"holder":"other","until":"`+future.Format(time.RFC3339Nano)+`"}')`)
 				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 				defer cancel()
 				complete := map[string]bool{}
@@ -109,12 +109,12 @@ func TestWorkerClockWasAhead(t *testing.T) {
 			if err := store.Receive(t.Context(), webhooks.RawDelivery{ID: fmt.Sprint(n), ReceivedAt: noon, Body: []byte(body)}); err != nil {
 				t.Fatal(err)
 			}
-			d.exec(t, fmt.Sprintf(`UPDATE labhealth_inbox SET attempts = 1, due = %d WHERE delivery_id = '%d'`, time.Now().Add(by).UnixNano(), n))
+			d.exec(t, fmt.Sprintf(`UPDATE labhealth_inbox SET attempts = 1, part = 2, due = %d WHERE delivery_id = '%d'`, time.Now().Add(by).UnixNano(), n))
 		}
 		if err := store.Receive(t.Context(), webhooks.RawDelivery{ID: "later", ReceivedAt: noon, Body: []byte(`{"event_type":"x","user_id":"` + user(9).String() + `"}`)}); err != nil {
 			t.Fatal(err)
 		}
-		d.exec(t, fmt.Sprintf(`UPDATE labhealth_inbox SET attempts = 9, due = %d WHERE delivery_id = 'later'`, time.Now().Add(59*time.Minute).UnixNano()))
+		d.exec(t, fmt.Sprintf(`UPDATE labhealth_inbox SET attempts = 9, part = 2, due = %d WHERE delivery_id = 'later'`, time.Now().Add(59*time.Minute).UnixNano()))
 		ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 		defer cancel()
 		worker := &sqlstore.Worker{Store: store, Poll: time.Millisecond}
@@ -151,8 +151,8 @@ func TestReactorClockWasAhead(t *testing.T) {
 		}
 		db := d.open(t)
 		want := count(t, db, "labhealth_reactions")
-		d.exec(t, fmt.Sprintf(`UPDATE labhealth_reactions SET due = %d WHERE number %% 3 = 0`, time.Now().Add(24*time.Hour).UnixNano()))
-		d.exec(t, fmt.Sprintf(`UPDATE labhealth_reactions SET due = %d WHERE number %% 3 = 1`, time.Now().Add(100*365*24*time.Hour).UnixNano()))
+		d.exec(t, fmt.Sprintf(`UPDATE labhealth_reactions SET due = %d WHERE substr(CAST(id AS text), 1, 1) IN ('0', '1', '2', '3', '4')`, time.Now().Add(24*time.Hour).UnixNano()))
+		d.exec(t, fmt.Sprintf(`UPDATE labhealth_reactions SET due = %d WHERE substr(CAST(id AS text), 1, 1) IN ('5', '6', '7', '8', '9')`, time.Now().Add(100*365*24*time.Hour).UnixNano()))
 		ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 		defer cancel()
 		last := map[uuid.UUID]time.Time{}

@@ -68,7 +68,7 @@ var specificsOf = map[sqlstore.Dialect]specifics{
 		rejected: "the database rejected the content (SQLSTATE 22023)",
 		notNull:  "the application failed (SQLSTATE 23502)",
 		compact:  "VACUUM labhealth_samples",
-		size:     `SELECT sum(pg_total_relation_size(relid)) FROM pg_partition_tree('labhealth_samples')`,
+		size:     `SELECT pg_total_relation_size('labhealth_samples')`,
 		blob:     "bytea",
 	},
 }

@@ -306,7 +306,7 @@ func readSeries(t *testing.T, store *sqlstore.Store, latest *webhooks.Latest, se
 func clear(t *testing.T, d database) {
 	db := d.open(t)
 	defer db.Close() // some tests clear many times
-	for _, table := range []string{"samples", "summaries", "series", "shape_series", "users", "deliveries", "inbox", "dead_letters",
+	for _, table := range []string{"samples", "summaries", "series", "users", "deliveries", "inbox", "dead_letters",
 		"orders", "order_events", "order_results", "reactions", "reconciled_users", "reconciled"} {
 		if _, err := db.Exec(specificsOf[d.dialect].empty + "labhealth_" + table); err != nil {
 			t.Fatal(err)

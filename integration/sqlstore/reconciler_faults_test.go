@@ -555,7 +555,7 @@ func TestReconcileEndlessLists(t *testing.T) {
 		}
 		started := time.Now().UTC().Format(time.RFC3339Nano)
 		for _, pass := range []string{"walk", "users", "changed"} {
-			s.d.exec(t, `INSERT INTO labhealth_reconciled (name, value) VALUES ('`+pass+`', '{"started":"`+started+`","pages":99990}')`)
+			s.d.exec(t, `INSERT INTO labhealth_reconciled (slot, name, value) VALUES (0, '`+pass+`', '{"started":"`+started+`","pages":99990}')`)
 		}
 		s.run(t, &sqlstore.Reconciler{Rate: 100}, time.Minute)
 		for _, pass := range []string{"walk", "users", "changed"} {

@@ -919,7 +919,7 @@ func TestReconcileDue(t *testing.T) {
 			d.exec(t, `DELETE FROM labhealth_reconciled`)
 			now := time.Now().UTC().Format(time.RFC3339Nano)
 			complete := fmt.Sprintf(`{"started":%q,"finished":%q}`, now, now)
-			d.exec(t, `INSERT INTO labhealth_reconciled (name, value) VALUES ('walk', '`+complete+`'), ('users', '`+complete+`'), ('changed', '`+complete+`')`)
+			d.exec(t, `INSERT INTO labhealth_reconciled (slot, name, value) VALUES (0, 'walk', '`+complete+`'), (0, 'users', '`+complete+`'), (0, 'changed', '`+complete+`')`)
 			srv.runUntil(t, &sqlstore.Reconciler{Store: store, Client: srv.client}, "due")
 			lists, ones := srv.count("orders"), srv.count("v3/order/*")
 			if ignored == "" && (lists != 2 || ones != 0) || ignored != "" && ones == 0 {
@@ -1000,7 +1000,7 @@ func TestReconcileRun(t *testing.T) {
 		for until, wantRequests := range map[string]bool{"30s": false, "-1s": true} {
 			wait, _ := time.ParseDuration(until)
 			d.exec(t, `DELETE FROM labhealth_reconciled`)
-			d.exec(t, `INSERT INTO labhealth_reconciled (name, value) VALUES ('lease', '`+
+			d.exec(t, `INSERT INTO labhealth_reconciled (slot, name, value) VALUES (0, 'lease', '`+
 				fmt.Sprintf(`{"holder":"other","until":%q}`, time.Now().Add(wait).Format(time.RFC3339Nano))+`')`)
 			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 			asked := false

@@ -81,9 +81,9 @@ func TestThroughput(t *testing.T) {
 			raw := measured(t, 200_000, false, false)
 			all := parse(t, raw)
 			apply(all[:100], 1)()
-			statement, err := db.PrepareContext(ctx, placeholders(d.dialect, `INSERT INTO labhealth_samples AS s (series_id, at, version, value, shape_id)
-				VALUES (?, ?, ?, ?, ?) ON CONFLICT (series_id, at) DO UPDATE SET version = excluded.version, value = excluded.value,
-				shape_id = excluded.shape_id WHERE excluded.version >= s.version`))
+			statement, err := db.PrepareContext(ctx, placeholders(d.dialect, `INSERT INTO labhealth_samples AS s (slot, series, at, version, value, shape)
+				VALUES (0, ?, ?, ?, ?, ?) ON CONFLICT (slot, series, at) DO UPDATE SET version = excluded.version, value = excluded.value,
+				shape = excluded.shape WHERE excluded.version >= s.version`))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -169,10 +169,10 @@ func copied(t *testing.T, d database) {
 	const n = 200_000
 	rows := make([][]any, n)
 	for i := range rows {
-		rows[i] = []any{int32(i % 20), int64(i), int64(i), 1.5, int32(1)}
+		rows[i] = []any{int32(i % 20), int64(i), int64(i), 1.5, int16(1), int16(0)}
 	}
 	for rest := rows; len(rest) > 0; rest = rest[10_000:] {
-		_, err := conn.CopyFrom(ctx, pgx.Identifier{"labhealth_samples"}, []string{"series_id", "at", "version", "value", "shape_id"},
+		_, err := conn.CopyFrom(ctx, pgx.Identifier{"labhealth_samples"}, []string{"series", "at", "version", "value", "shape", "slot"},
 			pgx.CopyFromRows(rest[:10_000]))
 		if err != nil {
 			t.Fatal(err)

@@ -247,10 +247,10 @@ func (c *cluster) fill(t *testing.T) {
 		}
 	}
 	for minute := 1; minute < walSamples+walPhases; minute += 50 {
-		execute(t, db, fmt.Sprintf(`INSERT INTO labhealth_samples (series_id, at, version, value, shape_id)
-			SELECT series_id, at + m * 60000000000, version + m * 60000000000, value + m %% 40, shape_id
-			FROM labhealth_samples, generate_series(%d, %d) AS m WHERE at = %d AND m > series_id * 131 %% (2 * %d)
-			ORDER BY series_id, m`, minute, min(minute+49, walSamples+walPhases-1), walStart.UnixNano(), walPhases))
+		execute(t, db, fmt.Sprintf(`INSERT INTO labhealth_samples (slot, series, at, version, value, shape)
+			SELECT slot, series, at + m * 60000000000, version + m * 60000000000, value + m %% 40, shape
+			FROM labhealth_samples, generate_series(%d, %d) AS m WHERE at = %d AND m > series * 131 %% (2 * %d)
+			ORDER BY slot, series, m`, minute, min(minute+49, walSamples+walPhases-1), walStart.UnixNano(), walPhases))
 	}
 	execute(t, db,
 		// The index of random IDs is as full as if they had been inserted one after the other.

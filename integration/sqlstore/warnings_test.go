@@ -133,12 +133,12 @@ func TestWarnsOfFunctions(t *testing.T) {
 		receive(t, store, webhooks.RawDelivery{ID: "bad", Body: []byte("Ada")}, heartrates("fails", 4, "60"), heartrates("panics", 5, "60"),
 			heartrates("one", 1, "60"), heartrates("two", 2, "60"), heartrates("three", 3, "60"))
 		wantLogged(t, w, `msg="sqlstore: deliveries became dead letters: see Store.DeadLetters and Store.Requeue" reasons=`)
-		wantLogged(t, w, `msg="sqlstore: deliveries cannot be applied and are attempted again: log the errors in Worker.Apply"`, "the application ")
-		wantLogged(t, w, `msg="sqlstore: Worker.Apply panicked" panic="string\n`, "warnings_test.go:")
-		wantLogged(t, w, `msg="sqlstore: Reactor.React fails: reactions are called again, and given up after Attempts failures: log the errors in React" kind=samples reason="the application `) // whichever came first
-		wantLogged(t, w, `msg="sqlstore: Reactor.React panicked" panic="string\n`, "warnings_test.go:")
+		wantLogged(t, w, `msg="sqlstore: deliveries cannot be applied and are attempted again: log the errors in Worker.Apply or OnEvent"`, "the application ")
+		wantLogged(t, w, `msg="sqlstore: Worker.Apply or OnEvent panicked" panic="string\n`, "warnings_test.go:")
+		wantLogged(t, w, `msg="sqlstore: the function of a Reactor or a Receiver fails: it is called again, and given up after Attempts failures: log its errors in it" kind=samples reason="the application `) // whichever came first
+		wantLogged(t, w, `msg="sqlstore: the function of a Reactor or a Receiver panicked" panic="string\n`, "warnings_test.go:")
 		wantLogged(t, w, `msg="sqlstore: a reaction was given up: see Store.FailedReactions" kind=samples`)
-		wantLogged(t, w, `msg="sqlstore: Reactor.React ignores its context and does not return: it occupies one of the Parallel calls" kind=samples hanging=1`)
+		wantLogged(t, w, `msg="sqlstore: the function of a Reactor or a Receiver ignores its context and does not return: it is abandoned, and its goroutine is kept until it returns" kind=samples hanging=1`)
 	})
 }
 

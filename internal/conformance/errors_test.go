@@ -73,7 +73,8 @@ func (r rejection) textOf(op string) string {
 func readsOnly(op string) bool {
 	return strings.HasPrefix(op, "GET ") || slices.Contains([]string{
 		"POST /v3/order/phlebotomy/appointment/availability", "POST /v3/order/psc/appointment/availability",
-		"POST /v3/lab_tests/list_order_set_markers", "POST /v1/org/{org_id}/resolve_team",
+		"POST /v3/lab_tests/list_order_set_markers", "POST /v3/insurance/search/payor", "POST /v3/insurance/validate_icd_codes",
+		"POST /v1/org/{org_id}/resolve_team",
 	}, op)
 }
 

@@ -50,7 +50,7 @@ var misusedFunctions = map[string]any{
 
 	"management.NewClient": management.NewClient,
 
-	"sqlstore.Open": sqlstore.Open, "sqlstore.Schema": sqlstore.Schema,
+	"sqlstore.NewReceiver": sqlstore.NewReceiver, "sqlstore.Open": sqlstore.Open, "sqlstore.Schema": sqlstore.Schema,
 	"sqlstore.Slot": sqlstore.Slot,
 
 	"webhooks.DecodeSummary": webhooks.DecodeSummary, "webhooks.DeliveryID": webhooks.DeliveryID, "webhooks.DeliveryIDFrom": webhooks.DeliveryIDFrom, "webhooks.EventOfOrder": webhooks.EventOfOrder,
@@ -61,12 +61,14 @@ var misusedFunctions = map[string]any{
 	"webhooks.WithDeadline": webhooks.WithDeadline, "webhooks.WithDeliveryContext": webhooks.WithDeliveryContext,
 	"webhooks.WithDeduplicator": webhooks.WithDeduplicator, "webhooks.WithDuplicateWindow": webhooks.WithDuplicateWindow,
 	"webhooks.WithInFlightLimit": webhooks.WithInFlightLimit, "webhooks.WithLogger": webhooks.WithLogger, "webhooks.WithObserver": webhooks.WithObserver,
+	"webhooks.WithWarnings": webhooks.WithWarnings,
 }
 
 // misusedTypes have a zero value of every type with methods that have a pointer receiver, except
 // for the services of the clients and for types that only unmarshal themselves.
 var misusedTypes = map[string]any{
-	"bulk.File": bulk.File{}, "bulk.Memory": bulk.Memory{}, "bulk.RecordError": bulk.RecordError{}, "bulk.Report": bulk.Report{}, "bulk.Users": bulk.Users{},
+	"bulk.File": bulk.File{}, "bulk.Memory": bulk.Memory{}, "bulk.RecordError": bulk.RecordError{}, "bulk.Report": bulk.Report{},
+	"bulk.UnknownColumnsError": bulk.UnknownColumnsError{}, "bulk.Users": bulk.Users{},
 	"labhealth.APIError": labhealth.APIError{}, "labhealth.Client": labhealth.Client{}, "labhealth.DecodeError": labhealth.DecodeError{},
 	"labhealth.Order": labhealth.Order{}, "labhealth.OrderResults": labhealth.OrderResults{},
 	"labhealth.RedirectError": labhealth.RedirectError{}, "labhealth.Result": labhealth.Result{}, "labhealth.TeamConflictError": labhealth.TeamConflictError{},
@@ -77,7 +79,7 @@ var misusedTypes = map[string]any{
 	"webhooks.ProviderConnection": webhooks.ProviderConnection{}, "webhooks.Summary": webhooks.Summary{}, "webhooks.Unknown": webhooks.Unknown{},
 	"webhooks.Verifier": webhooks.Verifier{},
 	"sqlstore.Error":    sqlstore.Error{}, "sqlstore.Store": sqlstore.Store{}, "sqlstore.Worker": sqlstore.Worker{},
-	"sqlstore.Reconciler": sqlstore.Reconciler{}, "sqlstore.Reactor": sqlstore.Reactor{},
+	"sqlstore.Reconciler": sqlstore.Reconciler{}, "sqlstore.Reactor": sqlstore.Reactor{}, "sqlstore.Receiver": sqlstore.Receiver{},
 }
 
 // faultFunctions are called by the embedded service, with the request that they disturb.

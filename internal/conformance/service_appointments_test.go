@@ -139,26 +139,6 @@ func TestServiceAppointmentAtHome(t *testing.T) {
 	}, events())
 }
 
-// Where a provider has no bookings, an appointment is requested.
-func TestServiceAppointmentRequest(t *testing.T) {
-	srv, client := serve(t)
-	order := orderFor(t, srv, srv.LabTests.AtHome)
-	body := labhealth.RequestAppointmentBody{Address: homeOfAda, Provider: labhealth.AppointmentProviderGetlabs}
-	_, err := client.Appointments.Request(t.Context(), order, body)
-	checkRejected(t, err, "POST /v3/order/{order_id}/phlebotomy/appointment/request", 400, "The provider does not accept appointment requests")
-	body.Provider = labhealth.AppointmentProviderPhlebfinders
-	requested := must[*labhealth.Appointment](t)(client.Appointments.Request(t.Context(), order, body))
-	if requested.StartAt != nil || requested.EndAt != nil || requested.Status != labhealth.AppointmentStatusPending {
-		t.Errorf("%s", requested.RawJSON())
-	}
-	equal(t, labhealth.LowLevelAppointmentPending, must[*labhealth.Order](t)(client.Orders.Get(t.Context(), order)).CurrentStatus().LowLevel())
-	must[string](t)(srv.Advance(order))
-	scheduled := must[*labhealth.Appointment](t)(client.Appointments.Get(t.Context(), labhealth.AppointmentAtHome, order))
-	if scheduled.ID != requested.ID || scheduled.StartAt == nil || !scheduled.CanReschedule {
-		t.Errorf("%s", scheduled.RawJSON())
-	}
-}
-
 // A patient visits a patient service center of the order's lab, and does not get a time that is
 // taken.
 func TestServiceAppointmentWalkIn(t *testing.T) {

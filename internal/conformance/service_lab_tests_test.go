@@ -1,10 +1,7 @@
 package conformance
 
 import (
-	"bytes"
-	"errors"
 	"slices"
-	"strings"
 	"testing"
 
 	"github.com/google/uuid"
@@ -115,29 +112,4 @@ func TestServiceFromMarkersToAnOrder(t *testing.T) {
 	checkRejected(t, err, "POST /v3/order", 400, "Test is not active")
 	_, err = client.LabTests.MarkersOfOrderSet(ctx, set, labhealth.ListMarkersOfOrderSetParams{})
 	checkRejected(t, err, "POST /v3/lab_tests/list_order_set_markers", 400, "Test is not active")
-}
-
-func TestServiceLabTestsRejected(t *testing.T) {
-	srv, client := serve(t)
-	ctx := t.Context()
-	_, err := client.LabTests.Get(ctx, uuid.New(), labhealth.GetLabTestParams{})
-	checkRejected(t, err, "GET /v3/lab_tests/{lab_test_id}", 404, "Test does not exist")
-	equal(t, true, errors.Is(err, labhealth.ErrNotFound))
-	_, err = client.LabTests.Update(ctx, uuid.New(), labhealth.UpdateLabTestBody{})
-	checkRejected(t, err, "PATCH /v3/lab_tests/{lab_test_id}", 404, "Test does not exist")
-	_, err = client.LabTests.Create(ctx, labhealth.CreateLabTestBody{Name: "n", Description: "d", Method: "testkit", MarkerIDs: []int64{1}})
-	checkRejected(t, err, "POST /v3/lab_tests", 400, "Marker does not exist")
-	_, err = client.LabTests.Marker(ctx, 27, "P/901", labhealth.GetMarkerParams{})
-	checkRejected(t, err, "GET /v3/lab_tests/{lab_id}/markers/{provider_id}", 404, "Marker does not exist")
-	_, err = client.LabTests.Markers(ctx, labhealth.ListMarkersParams{LabAccountID: uuid.New()})
-	checkRejected(t, err, "GET /v3/lab_tests/markers", 404, "Lab account not found")
-
-	var b bytes.Buffer
-	_, err = client.LabTests.CollectionInstructionsPDF(ctx, srv.LabTests.WalkIn, &b)
-	checkRejected(t, err, "GET /v3/lab_test/{lab_test_id}/collection_instruction_pdf", 404, "Collection instructions are not available")
-	equal(t, 0, b.Len())
-	n, err := client.LabTests.CollectionInstructionsPDF(ctx, srv.LabTests.Testkit, &b)
-	if err != nil || n != int64(b.Len()) || !strings.HasPrefix(b.String(), "%PDF-") {
-		t.Errorf("%d bytes, %v", n, err)
-	}
 }

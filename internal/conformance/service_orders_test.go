@@ -4,17 +4,11 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"io"
-	"net/http"
-	"net/http/httptest"
 	"slices"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
-
-	"github.com/google/uuid"
 
 	"github.com/labhealth/labhealth-go"
 	"github.com/labhealth/labhealth-go/labhealthtest"
@@ -83,105 +77,6 @@ func TestServiceTestkit(t *testing.T) {
 	equal(t, "Example Laboratories", sample.PerformingLaboratories["quest"].Name)
 	metadata := must[*labhealth.ResultsMetadata](t)(client.Orders.ResultsMetadata(ctx, id))
 	equal(t, &results.Metadata, metadata)
-}
-
-// A canceled order cannot be registered, drawn or changed, and has no results.
-func TestServiceCancel(t *testing.T) {
-	srv, client := serve(t)
-	ctx := t.Context()
-	body := testkitBody()
-	body.UserID, body.LabTestID, body.LabAccountID = srv.AddUser("ada"), srv.LabTests.Testkit, nil
-	kit := must[*labhealth.PostOrderResponse](t)(client.Orders.CreateTestkit(ctx, body)).Order
-	canceled := must[*labhealth.PostOrderResponse](t)(client.Orders.Cancel(ctx, kit.ID))
-	equal(t, []any{true, false}, []any{canceled.Order.Canceled(), canceled.Order.HasResults()})
-	equal(t, labhealth.OrderTransactionStatusCancelled, canceled.Order.OrderTransaction.Status)
-
-	registration := registrationBody()
-	registration.UserID, registration.SampleID = nil, *kit.SampleID
-	_, err := client.Orders.RegisterTestkit(ctx, registration)
-	checkRejected(t, err, "POST /v3/order/testkit/register", 400, "Testkit can not be registered in its current status")
-	_, err = client.Orders.Cancel(ctx, kit.ID)
-	equal(t, `{"error":"Bad Request","message":"Order can not be cancelled in its current status","status_code":400}`, string(apiError(t, err).Body()))
-	_, err = client.Orders.MarkDrawCompleted(ctx, kit.ID)
-	equal(t, 400, apiError(t, err).StatusCode)
-	equal(t, 400, apiError(t, client.Orders.Simulate(ctx, kit.ID, labhealth.SimulateParams{})).StatusCode)
-	_, err = client.Orders.Results(ctx, kit.ID)
-	equal(t, true, errors.Is(err, labhealth.ErrNotFound))
-	_, err = client.Orders.ResultsPDF(ctx, kit.ID, io.Discard)
-	equal(t, true, errors.Is(err, labhealth.ErrNotFound))
-	_, err = client.Orders.Cancel(ctx, uuid.New())
-	equal(t, true, errors.Is(err, labhealth.ErrNotFound))
-}
-
-// A sample fails after partial results, and the redraw completes the transaction.
-func TestServiceRedraw(t *testing.T) {
-	srv, client := serve(t)
-	ctx := t.Context()
-	check := func(err error) {
-		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
-	id, err := srv.AddOrder(srv.AddUser("ada"), srv.LabTests.OnSite)
-	check(err)
-	drawn := must[*labhealth.PostOrderResponse](t)(client.Orders.MarkDrawCompleted(ctx, id))
-	equal(t, labhealth.OrderStatusSampleWithLabOnSiteCollectionDrawCompleted, drawn.Order.CurrentStatus())
-	equal(t, false, drawn.Order.HasResults())
-	check(srv.PartialResults(id))
-	check(srv.Fail(id, "sample_hemolyzed"))
-	redraw, err := srv.Redraw(id)
-	check(err)
-
-	order := must[*labhealth.Order](t)(client.Orders.Get(ctx, id))
-	equal(t, true, order.HasResults()) // those before the failure
-	transactionID := order.OrderTransaction.ID
-	transaction := must[*labhealth.OrderTransactionDetails](t)(client.OrderTransactions.Get(ctx, transactionID))
-	equal(t, []any{labhealth.OrderTransactionStatusActive, srv.TeamID, 2}, []any{transaction.Status, transaction.TeamID, len(transaction.Orders)})
-	last := transaction.Orders[1]
-	equal(t, []any{redraw, labhealth.OrderOriginRedraw, id, labhealth.LowLevelOrdered}, []any{last.ID, *last.Origin, *last.ParentID, last.LastStatus})
-
-	check(client.Orders.Simulate(ctx, redraw, labhealth.SimulateParams{})) // the requisition
-	check(client.Orders.Simulate(ctx, redraw, labhealth.SimulateParams{}))
-	transaction = must[*labhealth.OrderTransactionDetails](t)(client.OrderTransactions.Get(ctx, transactionID))
-	equal(t, labhealth.OrderTransactionStatusCompleted, transaction.Status)
-	results := must[*labhealth.OrderResults](t)(client.OrderTransactions.Results(ctx, transactionID))
-	equal(t, []any{2, false}, []any{len(results.Results), results.Abnormal()})
-	var pdf bytes.Buffer
-	must[int64](t)(client.OrderTransactions.ResultsPDF(ctx, transactionID, &pdf))
-	equal(t, true, strings.HasPrefix(pdf.String(), "%PDF-"))
-	_, err = client.OrderTransactions.Get(ctx, uuid.New())
-	equal(t, true, errors.Is(err, labhealth.ErrNotFound))
-}
-
-// A receiver that missed events gets them again.
-func TestServiceResendEvents(t *testing.T) {
-	srv, client := serve(t)
-	ids := srv.AddOrders(3)
-	var received atomic.Int64
-	receiver := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { received.Add(1) }))
-	defer receiver.Close()
-	if err := srv.DeliverTo(receiver.URL); err != nil {
-		t.Fatal(err)
-	}
-	resend := func(body labhealth.ResendEventsBody) []uuid.UUID {
-		t.Helper()
-		return must[*labhealth.ResendEventsResponse](t)(client.Orders.ResendEvents(t.Context(), body)).OrderIDs
-	}
-	hourAgo := time.Now().Add(-time.Hour)
-	equal(t, ids[1:2], resend(labhealth.ResendEventsBody{OrderIDs: ids[1:2]}))
-	equal(t, ids, resend(labhealth.ResendEventsBody{StartAt: &hourAgo}))
-	equal(t, []uuid.UUID{}, resend(labhealth.ResendEventsBody{EndAt: &hourAgo}))
-	if err := srv.Flush(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	equal(t, int64(4), received.Load())
-
-	long := labhealth.ResendEventsBody{StartAt: new(hourAgo.AddDate(0, 0, -61)), EndAt: &hourAgo}
-	_, err := client.Orders.ResendEvents(t.Context(), long)
-	equal(t, "labhealth: POST /v3/order/resend_events: not sent: body.end_at must be at most 60 days after start_at", errorText(err))
-	_, err = client.Orders.ResendEvents(t.Context(), long, labhealth.WithoutValidation())
-	checkRejected(t, err, "POST /v3/order/resend_events", 400, "The time range must not exceed 60 days")
 }
 
 // The documented response of a simulation is a JSON string.

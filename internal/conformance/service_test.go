@@ -16,7 +16,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/google/uuid"
 
 	"github.com/labhealth/labhealth-go"
@@ -162,64 +161,6 @@ func TestServiceClosedBeta(t *testing.T) {
 	}
 }
 
-func TestServiceScheduledOrder(t *testing.T) {
-	srv, client := serve(t)
-	user := srv.AddUser("ada")
-	const op = "PATCH /v3/order/{order_id}"
-	next, later := days(7), days(14)
-	placed, err := client.Orders.Create(t.Context(), plainCreate(srv, user, &next))
-	if err != nil {
-		t.Fatal(err)
-	}
-	id := placed.Order.ID
-	equal(t, &next, placed.Order.ActivateBy)
-	equal(t, labhealth.OrderStatusReceivedWalkInTestOrdered, placed.Order.CurrentStatus())
-
-	moved, err := client.Orders.Reschedule(t.Context(), id, later)
-	if err != nil {
-		t.Fatal(err)
-	}
-	equal(t, &later, moved.Order.ActivateBy)
-	equal(t, "order updated", moved.Message)
-	equal(t, labhealth.OrderStatusReceivedWalkInTestOrdered, moved.Order.CurrentStatus())
-
-	// A date in the past is invalid, and the service rejects it.
-	_, err = client.Orders.Reschedule(t.Context(), id, days(-2))
-	equal(t, labhealth.OutcomeNotSent, labhealth.OutcomeOf(err))
-	_, err = client.Orders.Reschedule(t.Context(), id, days(-2), labhealth.WithoutValidation())
-	checkRejected(t, err, op, 400, "activate_by must be today or a future date")
-
-	released, err := client.Orders.Release(t.Context(), id)
-	if err != nil {
-		t.Fatal(err)
-	}
-	equal(t, (*labhealth.Date)(nil), released.Order.ActivateBy)
-	equal(t, labhealth.OrderStatusReceivedWalkInTestRequisitionCreated, released.Order.CurrentStatus())
-	_, err = client.Orders.Release(t.Context(), id)
-	checkRejected(t, err, op, 400, "Order can not be modified in its current status")
-
-	// An order that was created without a date cannot be rescheduled.
-	now, err := client.Orders.Create(t.Context(), plainCreate(srv, user, nil))
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, err = client.Orders.Reschedule(t.Context(), now.Order.ID, later)
-	checkRejected(t, err, op, 400, "Order was created for immediate processing and can not be rescheduled")
-	_, err = client.Orders.Release(t.Context(), uuid.New())
-	checkRejected(t, err, op, 404, "This order doesn't exist")
-
-	var bodies []string
-	for _, r := range srv.Requests() {
-		if r.Method == "PATCH" {
-			bodies = append(bodies, string(r.Body))
-		}
-	}
-	equal(t, []string{
-		`{"activate_by":"` + later.String() + `"}`, `{"activate_by":"` + days(-2).String() + `"}`,
-		`{"activate_by":null}`, `{"activate_by":null}`, `{"activate_by":"` + later.String() + `"}`, `{"activate_by":null}`,
-	}, bodies)
-}
-
 // With an idempotency key the second creation returns the first order, also after a lost response.
 func TestServiceIdempotencyKey(t *testing.T) {
 	for op, place := range map[string]func(context.Context, *labhealthtest.Server, *labhealth.Client, string) (*labhealth.PostOrderResponse, error){
@@ -248,135 +189,6 @@ func TestServiceIdempotencyKey(t *testing.T) {
 			t.Errorf("%s: %v of %v, %d requests", op, ids, srv.Orders(), srv.RequestCount())
 		}
 	}
-}
-
-func TestServiceListOrders(t *testing.T) {
-	srv, client := serve(t)
-	users := srv.AddUsers(3)
-	orders := srv.AddOrders(12) // the users and the four collection methods in turn
-	check := func(err error) {
-		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
-	check(srv.SetInterpretation(orders[2], "abnormal"))
-	check(srv.SetInterpretation(orders[5], "critical"))
-	check(srv.SetStatus(orders[7], "completed.on_site_collection.completed"))
-	next := days(7)
-	scheduled, err := client.Orders.Create(t.Context(), plainCreate(srv, users[0], &next))
-	check(err)
-	all := append(slices.Clone(orders), scheduled.Order.ID)
-
-	for _, test := range []struct {
-		name   string
-		params labhealth.ListOrdersParams
-		want   []int // indices of all, in ascending order
-	}{
-		{"all", labhealth.ListOrdersParams{}, upTo(0, 12)},
-		{"interpretation", labhealth.ListOrdersParams{Interpretation: labhealth.InterpretationAbnormal}, []int{2}},
-		{"no such interpretation", labhealth.ListOrdersParams{Interpretation: labhealth.InterpretationNormal}, nil},
-		{"critical", labhealth.ListOrdersParams{IsCritical: new(true)}, []int{5}},
-		{"user", labhealth.ListOrdersParams{UserID: users[1]}, []int{1, 4, 7, 10}},
-		{"ids", labhealth.ListOrdersParams{OrderIDs: []uuid.UUID{all[3], all[9]}}, []int{3, 9}},
-		{"transaction", labhealth.ListOrdersParams{OrderTransactionID: scheduled.Order.OrderTransaction.ID}, []int{12}},
-		{"status", labhealth.ListOrdersParams{Status: []labhealth.OrderLowLevelStatus{labhealth.LowLevelCompleted, labhealth.LowLevelCancelled}}, []int{7}},
-		{"type", labhealth.ListOrdersParams{OrderType: []labhealth.LabTestCollectionMethod{labhealth.CollectionMethodTestkit}}, []int{0, 4, 8}},
-		{"scheduled", labhealth.ListOrdersParams{OrderActivationTypes: []labhealth.OrderActivationType{labhealth.OrderActivationTypeScheduled}}, []int{12}},
-		{"created until", labhealth.ListOrdersParams{EndDate: time.Now().AddDate(0, 0, -1)}, nil},
-		{"created since", labhealth.ListOrdersParams{StartDate: time.Now().AddDate(0, 0, -1)}, upTo(0, 12)},
-		{"updated since", labhealth.ListOrdersParams{UpdatedStartDate: time.Now().AddDate(0, 0, 1)}, nil},
-		{"patient", labhealth.ListOrdersParams{PatientName: "grace"}, []int{1, 4, 7, 10}},
-		{"several", labhealth.ListOrdersParams{UserID: users[1], Status: []labhealth.OrderLowLevelStatus{labhealth.LowLevelOrdered}, Size: 2}, []int{1, 4, 10}},
-	} {
-		t.Run(test.name, func(t *testing.T) {
-			test.params.OrderDirection = "asc"
-			var got []int
-			for o, err := range client.Orders.All(t.Context(), test.params) {
-				if err != nil {
-					t.Fatal(err)
-				}
-				got = append(got, slices.Index(all, o.ID))
-			}
-			equal(t, test.want, got)
-		})
-	}
-	page, err := client.Orders.List(t.Context(), labhealth.ListOrdersParams{Page: 3, Size: 5, OrderDirection: "asc"})
-	check(err)
-	equal(t, []int64{13, 3, 5}, []int64{*page.Total, *page.Page, *page.Size})
-	equal(t, all[10], page.Orders[0].ID)
-	_, err = client.Orders.List(t.Context(), labhealth.ListOrdersParams{Interpretation: "new value"})
-	equal(t, "query.interpretation (enum: use a constant of its type)", fmt.Sprint(apiError(t, err).Fields()[0]))
-	// The path of the interface specification, and that of the public API reference.
-	moved, err := labhealth.NewClient(srv.APIKey, labhealth.WithBaseURL(srv.URL), labhealth.WithPath("GET /orders", "/v3/orders"))
-	check(err)
-	defer moved.CloseIdleConnections()
-	_, err = moved.Orders.List(t.Context(), labhealth.ListOrdersParams{Size: 1})
-	check(err)
-	requests := srv.Requests()
-	equal(t, "/v3/orders?size=1", requests[len(requests)-1].Path)
-}
-
-func TestServiceUsers(t *testing.T) {
-	srv, client := serve(t)
-	ids := srv.AddUsers(7)
-	if err := srv.Connect(ids[0], "oura"); err != nil {
-		t.Fatal(err)
-	}
-	page, err := client.Users.List(t.Context(), labhealth.ListUsersParams{Offset: 5, Limit: 10})
-	if err != nil {
-		t.Fatal(err)
-	}
-	equal(t, []int64{7, 5, 10, 2}, []int64{page.Total, page.Offset, page.Limit, int64(len(page.Users))})
-	equal(t, ids[5], page.Users[0].UserID)
-	var got []uuid.UUID
-	for u, err := range client.Users.All(t.Context(), labhealth.ListUsersParams{Limit: 3}) {
-		if err != nil {
-			t.Fatal(err)
-		}
-		got = append(got, u.UserID)
-	}
-	equal(t, ids, got)
-	first, err := client.Users.Get(t.Context(), ids[0])
-	if err != nil {
-		t.Fatal(err)
-	}
-	equal(t, "oura", first.ConnectedSources[0].Source.Slug)
-
-	// The service fails for a limit that is out of range.
-	_, err = client.Users.List(t.Context(), labhealth.ListUsersParams{Limit: 501}, labhealth.WithoutValidation(),
-		labhealth.WithCallRetry(labhealth.RetryPolicy{MaxAttempts: 1}))
-	equal(t, true, errors.Is(err, labhealth.ErrServer))
-	equal(t, "Internal Server Error", string(apiError(t, err).Body()))
-
-	made, err := client.Users.Create(t.Context(), labhealth.CreateUserBody{ClientUserID: "a/b ü", FallbackTimeZone: new("Europe/London"),
-		FallbackBirthDate: &labhealth.Date{Year: 1990, Month: time.January, Day: 31}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	equal(t, []any{"a/b ü", "Europe/London", labhealth.Date{Year: 1990, Month: time.January, Day: 31}, srv.TeamID},
-		[]any{made.ClientUserID, made.FallbackTimeZone.ID, made.FallbackBirthDate.Value, made.TeamID})
-	resolved, err := client.Users.Resolve(t.Context(), "a/b ü")
-	if err != nil {
-		t.Fatal(err)
-	}
-	equal(t, made, resolved)
-
-	user, err := client.Users.Create(t.Context(), labhealth.CreateUserBody{ClientUserID: "a/b ü"})
-	var conflict *labhealth.UserConflictError
-	if user != nil || !errors.As(err, &conflict) || !errors.Is(err, labhealth.ErrConflict) {
-		t.Fatalf("%v, %T: %v", user, err, err)
-	}
-	equal(t, made.UserID, conflict.UserID)
-	equal(t, made.CreatedOn, conflict.CreatedOn, cmp.Comparer(time.Time.Equal))
-	equal(t, 400, apiError(t, err).StatusCode)
-	again, err := client.Users.GetOrCreate(t.Context(), labhealth.CreateUserBody{ClientUserID: "a/b ü"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	equal(t, made, again)
-	_, err = client.Users.Resolve(t.Context(), "nobody")
-	checkRejected(t, err, "GET /v2/user/resolve/{client_user_id}", 404, "User not found")
 }
 
 func TestServiceKeyAndDo(t *testing.T) {

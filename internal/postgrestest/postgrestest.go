@@ -28,9 +28,9 @@ type Server struct {
 	exited  chan struct{} // closed when process has exited
 }
 
-// New creates and starts a server. The end of the test stops and removes it. If PostgreSQL is not
-// installed, New skips the test. The program must import the driver "pgx".
-func New(t testing.TB) *Server {
+// New creates and starts a server with further arguments. The end of the test stops and removes it.
+// If PostgreSQL is not installed, New skips the test. The program must import the driver "pgx".
+func New(t testing.TB, args ...string) *Server {
 	t.Helper()
 	found, _ := filepath.Glob("/usr/lib/postgresql/*/bin/postgres")
 	if path, err := exec.LookPath("postgres"); err == nil {
@@ -67,7 +67,7 @@ func New(t testing.TB) *Server {
 	}
 	port := freePort(t)
 	s.URL = "postgres://postgres@127.0.0.1:" + port + "/postgres?sslmode=disable"
-	s.args = []string{"-D", data, "-p", port, "-k", dir, "-c", "listen_addresses=127.0.0.1"}
+	s.args = append([]string{"-D", data, "-p", port, "-k", dir, "-c", "listen_addresses=127.0.0.1"}, args...)
 	t.Cleanup(func() {
 		if s.process != nil {
 			_ = s.process.Signal(syscall.SIGQUIT) // stops without a checkpoint

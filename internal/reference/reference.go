@@ -3,9 +3,8 @@
 // The tables are operations.tsv, fields.tsv, enums.tsv and events.tsv. They hold the facts of the
 // public API reference of this service family: version 0.4.687 of the team API and version 0.1.0
 // of the organisation API. Authentication headers are left out, and so is what this module does not
-// cover: raw provider payloads, insurance, the compendium, parsing of lab reports, electronic
-// health records, domains, members and continuous queries. The interface specification takes
-// precedence.
+// cover: raw provider payloads, the compendium, electronic health records, domains, members,
+// connections in bulk and continuous queries. The interface specification takes precedence.
 package reference
 
 import (
@@ -24,6 +23,7 @@ type Operation struct {
 	Deprecated bool
 	Parameters []Parameter
 	Body       string // type of the request body; empty for none
+	Form       bool   // the body is multipart/form-data
 	Response   string // type of the 200 response; "any" if undocumented, empty for none
 }
 
@@ -81,7 +81,8 @@ func rows(file string, columns int) [][]string {
 func Operations() []Operation {
 	var list []Operation
 	for _, r := range rows("operations.tsv", 7) {
-		o := Operation{API: r[0], Method: r[1], Path: r[2], Deprecated: r[3] != "", Body: r[5], Response: r[6]}
+		o := Operation{API: r[0], Method: r[1], Path: r[2], Deprecated: r[3] != "", Response: r[6]}
+		o.Body, o.Form = strings.CutSuffix(r[5], " (multipart/form-data)")
 		for text := range strings.SplitSeq(r[4], "; ") {
 			words := strings.SplitN(text, " ", 3)
 			if len(words) < 3 {
@@ -105,15 +106,28 @@ func Operations() []Operation {
 	return list
 }
 
-// untyped has the type of a field for which the table has none.
-var untyped = map[string]string{"CreatorServiceStaff.type": `const "service_staff"`}
+// corrected has the types of fields for which the table has none, or one of two components with the
+// same name. The second of these has the name with a 2.
+var corrected = map[string]string{
+	"CreatorServiceStaff.type":       `const "service_staff"`,
+	"ClientFacingInsurance.insured":  "PersonDetails2",
+	"CreateInsuranceRequest.insured": "PersonDetails2",
+}
 
 // Fields returns all fields.
 func Fields() []Field {
 	var list []Field
+	seen := map[[3]string]bool{}
 	for _, r := range rows("fields.tsv", 9) {
-		if r[3] == "" {
-			r[3] = untyped[r[1]+"."+r[2]]
+		second := r[1] + "2"
+		if row := [3]string(r[:3]); seen[row] || seen[[3]string{r[0], second}] {
+			r[1] = second // a field that is there twice starts the second component
+			seen[[3]string{r[0], second}] = true
+		} else {
+			seen[row] = true
+		}
+		if typ := corrected[r[1]+"."+r[2]]; typ != "" {
+			r[3] = typ
 		}
 		list = append(list, Field{
 			API: r[0], Component: r[1], Name: r[2], Type: r[3],

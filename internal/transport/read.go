@@ -14,7 +14,7 @@ func (c *call) receive(resp *http.Response, r *Response) (err error) {
 	}
 	switch q := c.request; {
 	case r.StatusCode == http.StatusPartialContent:
-		r.Body, _ = io.ReadAll(io.LimitReader(resp.Body, MaxErrorBody))
+		r.Body, _ = io.ReadAll(io.LimitReader(resp.Body, min(MaxErrorBody, q.MaxBody)))
 		return ErrPartial
 	case q.Open != nil:
 		if r.Stream, r.Body, err = q.Open(resp.Body); r.Stream != nil {

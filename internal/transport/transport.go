@@ -107,8 +107,8 @@ type Request struct {
 	Policy     Policy
 	Repeatable bool // a write with an idempotency key: it may be retried after an unknown outcome
 
-	// Complete returns an error that matches ErrTruncated, which allows another attempt, if the body
-	// of a 2xx response is only the start of a document. It may be nil.
+	// Complete returns an error that matches ErrTruncated, which allows another attempt, if the
+	// body of a 2xx response is only the start of a document. It may be nil.
 	Complete func(*Response) error
 	// Open, for a read whose body is not held in memory, reads the start of a 2xx body in place of
 	// Complete, and returns a reader of all of it, Response.Stream. With an error, it may return

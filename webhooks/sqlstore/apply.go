@@ -1,9 +1,11 @@
 package sqlstore
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
+	"maps"
 	"slices"
 
 	"github.com/labhealth/labhealth-go/webhooks"
@@ -56,11 +58,12 @@ func (s *Store) Apply(ctx context.Context, d webhooks.Delivery) (webhooks.Change
 // delivery. A delivery that cannot be applied fails neither the others nor the call. The error is
 // an [*Error], after which nothing is stored.
 func (s *Store) ApplyAll(ctx context.Context, deliveries []webhooks.Delivery) ([]Applied, error) {
-	return s.applyAll(ctx, deliveries, false)
+	return s.applyAll(ctx, deliveries, false, false)
 }
 
-// applyAll applies deliveries that were received, or read from the API.
-func (s *Store) applyAll(ctx context.Context, deliveries []webhooks.Delivery, areRead bool) ([]Applied, error) {
+// applyAll applies deliveries that were received, or read from the API; silent ones without
+// reactions.
+func (s *Store) applyAll(ctx context.Context, deliveries []webhooks.Delivery, areRead, silent bool) ([]Applied, error) {
 	if err := s.usable(ctx); err != nil {
 		return nil, err
 	}
@@ -68,9 +71,12 @@ func (s *Store) applyAll(ctx context.Context, deliveries []webhooks.Delivery, ar
 	if len(b.users) == 0 {
 		return b.applied, nil
 	}
-	b.isRead = areRead
+	b.isRead, b.silent = areRead, silent
 	for _, o := range b.orders {
 		o.isRead = areRead
+	}
+	if s.OneSlot && s.name == PostgreSQL && b.users[0].slot != b.users[len(b.users)-1].slot {
+		return s.applySlots(ctx, deliveries, b, areRead, silent)
 	}
 	var applied []Applied
 	err := s.transact(ctx, "apply", func(tx *sql.Tx) (err error) {
@@ -78,7 +84,7 @@ func (s *Store) applyAll(ctx context.Context, deliveries []webhooks.Delivery, ar
 		return err
 	})
 	if errors.Is(err, errIdle) {
-		return s.applyOthers(ctx, deliveries, b.deleted)
+		return s.applyOthers(ctx, deliveries, b)
 	}
 	if err != nil {
 		return nil, err
@@ -87,17 +93,46 @@ func (s *Store) applyAll(ctx context.Context, deliveries []webhooks.Delivery, ar
 	return applied, nil
 }
 
+// applySlots applies the deliveries of a batch in one transaction for each slot. One that fails
+// does not stop the others, which are repeated when the caller applies all again.
+func (s *Store) applySlots(ctx context.Context, deliveries []webhooks.Delivery, b *batch, areRead, silent bool) ([]Applied, error) {
+	bySlot := map[int][]int{}
+	for i := range deliveries {
+		slot := Slot(b.of[i])
+		bySlot[slot] = append(bySlot[slot], i)
+	}
+	all, failure := make([]Applied, len(deliveries)), error(nil)
+	for _, slot := range slices.Sorted(maps.Keys(bySlot)) {
+		var part []webhooks.Delivery
+		for _, i := range bySlot[slot] {
+			part = append(part, deliveries[i])
+		}
+		applied, err := s.applyAll(ctx, part, areRead, silent)
+		if err != nil {
+			failure = cmp.Or(failure, err)
+			continue
+		}
+		for n, i := range bySlot[slot] {
+			all[i] = applied[n]
+		}
+	}
+	if failure != nil {
+		return nil, failure
+	}
+	return all, nil
+}
+
 // applyOthers applies deliveries that were read from the API and are not of deleted users.
-func (s *Store) applyOthers(ctx context.Context, deliveries []webhooks.Delivery, deleted []string) ([]Applied, error) {
+func (s *Store) applyOthers(ctx context.Context, deliveries []webhooks.Delivery, b *batch) ([]Applied, error) {
 	var others []webhooks.Delivery
 	var indexes []int
 	for i, d := range deliveries {
-		if !slices.Contains(deleted, d.Event.UserID.String()) {
+		if !slices.Contains(b.deleted, keyOf(b.of[i])) {
 			others, indexes = append(others, d), append(indexes, i)
 		}
 	}
 	all := make([]Applied, len(deliveries))
-	applied, err := s.applyAll(ctx, others, true)
+	applied, err := s.applyAll(ctx, others, true, b.silent)
 	if err != nil {
 		return nil, err
 	}
@@ -109,7 +144,6 @@ func (s *Store) applyOthers(ctx context.Context, deliveries []webhooks.Delivery,
 
 // committed uses what the transaction of a batch has committed.
 func (s *Store) committed(b *batch) {
-	s.shapes.add(b.shapeIDs)
 	if b.queued {
 		s.wakeReactor()
 	}
@@ -121,10 +155,7 @@ func (s *Store) apply(ctx context.Context, tx *sql.Tx, b *batch) ([]Applied, err
 	if len(b.users) == 0 {
 		return b.applied, nil
 	}
-	if err := s.findShapes(ctx, tx, b); err != nil {
-		return nil, err
-	}
-	if err := s.dialect.lockUsers(ctx, tx, b.users); err != nil {
+	if err := s.lockUsers(ctx, tx, b.users); err != nil {
 		return nil, err
 	}
 	if b.isRead {
@@ -140,7 +171,7 @@ func (s *Store) apply(ctx context.Context, tx *sql.Tx, b *batch) ([]Applied, err
 	if err == nil {
 		err = s.applyOrders(ctx, tx, b, applied)
 	}
-	if err == nil {
+	if err == nil && !b.silent {
 		err = s.queue(ctx, tx, b)
 	}
 	return applied, err
@@ -152,30 +183,9 @@ func (s *Store) applyWearables(ctx context.Context, tx *sql.Tx, b *batch) ([]App
 	if len(b.series) == 0 {
 		return slices.Clone(b.applied), nil
 	}
-	if len(b.summaries) == 0 { // most samples are new: if all are, there is nothing to read
-		applied := b.decide()
-		if done, err := s.dialect.insertNew(ctx, tx, b); err != nil || done {
-			return applied, err
-		}
-		b.reset()
-	}
-	b.seriesIDs, b.seriesShapes = make([]int64, len(b.series)), make([]string, len(b.series))
-	if err := s.dialect.read(ctx, tx, b); err != nil {
+	if err := s.readWearables(ctx, tx, b); err != nil {
 		return nil, err
-	}
-	if err := s.useShapes(ctx, tx, b); err != nil {
-		return nil, err
-	}
-	for i := range b.sampleSlots {
-		slot := &b.sampleSlots[i]
-		if !slot.found || slot.content.document != "" {
-			continue
-		}
-		var err error
-		if slot.content.shape, err = s.shape(ctx, tx, slot.shapeID); err != nil {
-			return nil, err
-		}
 	}
 	applied := b.decide()
-	return applied, s.dialect.write(ctx, tx, b)
+	return applied, s.writeWearables(ctx, tx, b)
 }

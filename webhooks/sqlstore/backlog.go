@@ -3,7 +3,7 @@ package sqlstore
 import (
 	"context"
 	"database/sql"
-	"errors"
+	"slices"
 	"time"
 )
 
@@ -12,26 +12,20 @@ import (
 type Backlog struct {
 	// Waiting is the number of deliveries in the inbox that can be applied now, including those
 	// that workers have in flight, except one that is tried alone, which counts as delayed. Above
-	// 10,000, it is an estimate by the numbers of the first and last rows, and counts at most
-	// 10,000 that had failed.
+	// 10,000, it is an estimate by the number in some slots.
 	Waiting     int
 	Delayed     int // deliveries that failed and will be attempted again later, at most 100,000
 	DeadLetters int // deliveries that could not be processed, at most 100,000
-	// Oldest is when the first delivery was received, by the order in which they are attempted: of
-	// those that have not failed, of those that are due again, or of those that will be, whichever
-	// was received earliest. It is zero if the inbox is empty.
+	// Oldest is when the first delivery was received, of those that are the next of their slot: of
+	// those that have not failed, of those that are due again, and of those that will be. It is
+	// zero if the inbox is empty.
 	Oldest time.Time
 	// Reactions is the number of reactions that wait, are being called or will be called again, and
 	// FailedReactions that of those that were given up; each at most 100,000, and exact below that.
 	Reactions, FailedReactions int
-	// OldestReaction is when the first reaction was queued, by the order in which they are called:
-	// of those that have not been called, or of the others, whichever was queued earlier. It is
-	// zero if none waits.
+	// OldestReaction is when the first reaction was queued, of those that are the next of their
+	// slot. It is zero if none waits.
 	OldestReaction time.Time
-	// PartitionedUntil is the time until which the samples have partitions, without a gap from now
-	// on; the current time if the default partition takes samples of now. It is zero with SQLite,
-	// which has no partitions.
-	PartitionedUntil time.Time
 }
 
 // These are the greatest numbers of rows that are counted: of those that wait, which can be
@@ -53,108 +47,105 @@ func (s *Store) Backlog(ctx context.Context) (Backlog, error) {
 	var b Backlog
 	err := retry(ctx, "backlog", func() (err error) {
 		// Else a delivery that a worker delays would be counted twice, or not at all.
-		tx, err := s.dialect.beginRead(ctx)
+		tx, err := s.beginRead(ctx)
 		if err != nil {
 			return err
 		}
 		defer tx.Rollback()
-		if err := s.dialect.preferIndexes(ctx, tx); err != nil {
-			return err
-		}
-		if b, err = s.backlog(ctx, tx); err != nil {
-			return err
-		}
-		return s.reactionBacklog(ctx, tx, &b)
+		b, err = s.backlog(ctx, tx)
+		return err
 	})
-	if err != nil {
-		return Backlog{}, err
-	}
-	b.PartitionedUntil, err = s.dialect.partitionedUntil(ctx, s.now())
-	return b, s.failed(ctx, "backlog", err)
+	return b, err
 }
 
 func (s *Store) backlog(ctx context.Context, tx *sql.Tx) (b Backlog, err error) {
 	now := s.now()
 	for p := range parts {
-		n, oldest, err := s.countPart(ctx, tx, p, p.until(now))
+		until := p.until(now)
+		n, oldest, err := s.count(ctx, tx, inboxQueue, int(p), s.counted[p], start, until, backlogLimit)
 		if err != nil {
 			return b, err
 		}
 		b.Waiting += n
-		if !oldest.IsZero() && (b.Oldest.IsZero() || oldest.Before(b.Oldest)) {
-			b.Oldest = oldest
-		}
+		b.Oldest = earlier(b.Oldest, oldest)
 	}
-	counts := s.dialect.bind(`SELECT (SELECT count(*) FROM (SELECT 1 FROM labhealth_inbox WHERE due > ? LIMIT ?) AS later),
-		(SELECT received_at FROM labhealth_inbox WHERE due > ? ORDER BY due, number LIMIT 1),
-		(SELECT count(*) FROM (SELECT 1 FROM labhealth_dead_letters LIMIT ?) AS dead)`)
-	first := sql.Null[int64]{}
-	err = tx.QueryRowContext(ctx, counts, now.UnixNano(), othersLimit, now.UnixNano(), othersLimit).Scan(&b.Delayed, &first, &b.DeadLetters)
-	if oldest := time.Unix(0, first.V).UTC(); first.Valid && (b.Oldest.IsZero() || oldest.Before(b.Oldest)) {
-		b.Oldest = oldest
+	n, oldest, err := s.count(ctx, tx, inboxQueue, int(delayed), nil, now.UnixNano()+1, forever, othersLimit)
+	if err != nil {
+		return b, err
 	}
+	b.Delayed, b.Oldest = n, earlier(b.Oldest, oldest)
+	b.Reactions, b.OldestReaction, err = s.count(ctx, tx, reactionQueue, 0, s.countedReactions, start, forever-1, othersLimit)
+	if err != nil {
+		return b, err
+	}
+	if b.FailedReactions, _, err = s.count(ctx, tx, reactionQueue, 0, nil, forever, forever, othersLimit); err != nil {
+		return b, err
+	}
+	_, err = s.queryRow(ctx, tx, into{&b.DeadLetters}, `SELECT count(*) FROM (SELECT 1 FROM labhealth_dead_letters LIMIT $1::integer) AS dead`, othersLimit)
 	return b, err
 }
 
-// countPart counts the rows of a part of the inbox, and returns the time of receipt of the first.
-func (s *Store) countPart(ctx context.Context, tx *sql.Tx, p part, until int64) (n int, oldest time.Time, err error) {
-	scan := s.counted[p].next(time.Now(), true)
-	var first position
-	var received int64
-	err = tx.QueryRowContext(ctx, s.dialect.bind(`SELECT due, number, received_at`+inPart), scan.from.due, scan.from.number, until, 1).
-		Scan(&first.due, &first.number, &received)
-	first.number-- // is behind the cursor the next time, too
-	s.counted[p].end(scan, time.Now(), first, err == nil, true)
-	if errors.Is(err, sql.ErrNoRows) {
-		return 0, time.Time{}, nil
+func earlier(a, b time.Time) time.Time {
+	if a.IsZero() || !b.IsZero() && b.Before(a) {
+		return b
 	}
-	if err != nil {
-		return 0, time.Time{}, err
-	}
-	var counted sql.Null[int64]
-	err = tx.QueryRowContext(ctx, s.dialect.bind(`SELECT count(*), max(number) FROM (SELECT number`+inPart+`) AS first`),
-		first.due, first.number, until, backlogLimit).Scan(&n, &counted)
-	if err == nil && n == backlogLimit && p == fresh {
-		var last int64
-		err = tx.QueryRowContext(ctx, `SELECT number FROM labhealth_inbox WHERE due = 0 ORDER BY number DESC LIMIT 1`).Scan(&last)
-		n += int(max(0, last-counted.V)) // the numbers have few gaps
-	}
-	return n, time.Unix(0, received).UTC(), err
+	return a
 }
 
-func (s *Store) reactionBacklog(ctx context.Context, tx *sql.Tx, b *Backlog) error {
-	for p := range reactionParts {
-		n, oldest, err := s.countReactions(ctx, tx, p)
-		if err != nil {
+// queue is a table of rows that wait, and what is counted of it.
+type queue struct {
+	rows string // the table, and the condition for its rows q from a position of a slot k on
+	time string // the column with the time of a row
+}
+
+var (
+	inboxQueue    = queue{`labhealth_inbox | q.slot = {slot} AND q.part = $1::smallint AND q.due >= k.due AND q.due <= $2::bigint`, "received_at"}
+	reactionQueue = queue{`labhealth_reactions | q.slot = {slot} AND q.due >= k.due AND q.due <= $2::bigint AND $1::smallint = 0`, "queued"}
+)
+
+// count counts the rows of a part of a queue whose due is between two times, and returns the time
+// of the first of them. If there are more than limit, the number is an estimate from those slots
+// that were counted. c is the cursor that passes deleted rows, if not nil.
+func (s *Store) count(ctx context.Context, tx *sql.Tx, q queue, part int, c *cursor, from, until int64, limit int) (n int, oldest time.Time, err error) {
+	var all scan
+	for i := range all.from {
+		all.from[i] = from
+	}
+	if c != nil {
+		all = c.next(time.Now(), true)
+	}
+	all.slots = allSlots.ints
+	var heads []place
+	for chunk := range slices.Chunk(all.slots, s.listSize()) {
+		err = s.query(ctx, tx, func(rows *sql.Rows) error {
+			var head place
+			var at int64
+			err := rows.Scan(&head.slot, &head.due, &at)
+			heads, oldest = append(heads, head), earlier(oldest, time.Unix(0, at).UTC())
 			return err
-		}
-		b.Reactions = min(b.Reactions+n, othersLimit)
-		if !oldest.IsZero() && (b.OldestReaction.IsZero() || oldest.Before(b.OldestReaction)) {
-			b.OldestReaction = oldest
+		}, `SELECT k.slot, q.due, q.`+q.time+` FROM {k: slot smallint, due bigint} {first q: q.due, q.`+q.time+` | `+q.rows+` | ORDER BY q.due, q.id}`,
+			part, until, rowList{len(chunk), func(w *rowWriter, i int) { w.place(place{chunk[i], all.from[chunk[i]]}) }})
+		if err != nil {
+			break
 		}
 	}
-	return tx.QueryRowContext(ctx, s.dialect.bind(`SELECT count(*) FROM (SELECT 1 FROM labhealth_reactions WHERE due = ? LIMIT ?) AS failed`),
-		int64(givenUp), othersLimit).Scan(&b.FailedReactions)
-}
-
-// countReactions counts the rows of a part, also those that cannot be taken yet, and returns when
-// the first was queued.
-func (s *Store) countReactions(ctx context.Context, tx *sql.Tx, p reactionPart) (n int, oldest time.Time, err error) {
-	until := p.until(givenUp - 1)
-	scan := s.reactionCounted[p].next(time.Now(), true)
-	var first position
-	var queued int64
-	err = tx.QueryRowContext(ctx, s.dialect.bind(`SELECT r.due, r.number, r.queued`+inReactions+firstReactions), scan.from.due, scan.from.number, until, 1).
-		Scan(&first.due, &first.number, &queued)
-	first.number--
-	s.reactionCounted[p].end(scan, time.Now(), first, err == nil, true)
-	if errors.Is(err, sql.ErrNoRows) {
-		return 0, time.Time{}, nil
+	if c != nil {
+		c.end(all, time.Now(), heads, false)
 	}
 	if err != nil {
 		return 0, time.Time{}, err
 	}
-	err = tx.QueryRowContext(ctx, s.dialect.bind(`SELECT count(*) FROM (SELECT 1`+inReactions+firstReactions+`) AS first`),
-		first.due, first.number, until, othersLimit).Scan(&n)
-	return n, time.Unix(0, queued).UTC(), err
+	slots := 0
+	for chunk := range slices.Chunk(heads, min(sqliteChunk, s.listSize())) {
+		var some int
+		_, err = s.queryRow(ctx, tx, into{&some}, `SELECT count(*) FROM (SELECT 1 FROM {k: slot smallint, due bigint} {each q: q.due | `+q.rows+`} LIMIT $3::integer) AS counted`,
+			part, until, limit-n, rowList{len(chunk), func(w *rowWriter, i int) { w.place(chunk[i]) }})
+		if n, slots = n+some, slots+len(chunk); err != nil || n >= limit {
+			break
+		}
+	}
+	if n >= limit && limit == backlogLimit {
+		n = n * len(heads) / slots
+	}
+	return n, oldest, err
 }

@@ -13,24 +13,24 @@ import (
 // batch holds the summaries, samples and orders of deliveries, and the stored rows with the same
 // keys.
 type batch struct {
-	applied []Applied // what is known without the database: errors, and samples repeated or without a key
-	users   []string  // in ascending order
+	applied []Applied   // what is known without the database: errors, and samples repeated or without a key
+	of      []uuid.UUID // the user of each delivery
+	users   []userKey   // in ascending order
 	series  []webhooks.Series
 
 	samples      []received[content]
 	sampleSlots  []sampleSlot // one for each key
 	summaries    []received[string]
 	summarySlots []summarySlot
-	seriesIDs    []int64  // of series, after dialect.read
-	seriesShapes []string // of series, after dialect.read: the IDs of their shapes, as in {1,2}
-	shapeIDs     map[shape]int64
+	stored       []storedSeries // of series, after Store.readWearables
 
 	orders      []*receivedOrder
-	orderSlots  []*orderSlot    // one for each order, by ID
+	orderSlots  []*orderSlot    // one for each order of a user, by both
 	transitions []Transition    // new entries in the timelines of orders, after Store.applyOrders
 	results     []resultsChange // stored results that have changed
+	silent      bool            // queues no reactions: the data is not new
 	isRead      bool            // from the API, and not received: deleted users stay deleted
-	deleted     []string        // deleted users that it has data of, after Store.apply has returned errIdle
+	deleted     []userKey       // deleted users that it has data of, after Store.apply has returned errIdle
 	queued      bool            // Store.queue has queued some
 }
 
@@ -55,10 +55,10 @@ type slot[C comparable] struct {
 
 type sampleSlot struct {
 	slot[content]
-	at       int64
-	last     int32 // index of the last one in batch.samples
-	shapeID  int64 // of a stored version
-	inserted bool  // dialect.insertNew has written it
+	at     int64
+	last   int32 // index of the last one in batch.samples
+	stored bool  // there is a version in the database
+	shape  int64 // of the version to write
 }
 
 type summarySlot struct {
@@ -89,6 +89,9 @@ func (b *batch) decide() []Applied {
 	for i := range b.samples {
 		r := &b.samples[i]
 		slot, c := &b.sampleSlots[r.slot], &applied[r.delivery].Changes
+		if slot.found && slot.content.document != "" && r.content.document == "" && r.content.json(slot.at) == slot.content.document {
+			r.content = slot.content // its series has too many shapes: see numberShapes
+		}
 		outcome := slot.put(r, func(c *content) string { return c.json(slot.at) })
 		count(c, outcome)
 		if outcome == newest.Added || outcome == newest.Updated {
@@ -123,39 +126,12 @@ func count(c *webhooks.Changes, outcome newest.Outcome) {
 func (b *batch) reset() {
 	for i := range b.sampleSlots {
 		slot := &b.sampleSlots[i]
-		slot.found, slot.dirty, slot.changed, slot.inserted = false, false, false, false
+		slot.found, slot.dirty, slot.changed, slot.stored = false, false, false, false
 	}
 	for i := range b.summarySlots {
 		slot := &b.summarySlots[i]
 		slot.found, slot.dirty, slot.changed = false, false, false
 	}
-}
-
-// keyOrder returns the indexes of the sample slots in the order of their keys.
-func (b *batch) keyOrder() []int32 {
-	order := make([]int32, len(b.sampleSlots))
-	for i := range order {
-		order[i] = int32(i)
-	}
-	slices.SortFunc(order, func(i, j int32) int {
-		x, y := &b.sampleSlots[i], &b.sampleSlots[j]
-		return cmp.Or(cmp.Compare(b.seriesIDs[x.series], b.seriesIDs[y.series]), cmp.Compare(x.at, y.at))
-	})
-	return order
-}
-
-// changed returns the indexes of the sample slots to write, in the order of their keys.
-func (b *batch) changed() []int32 {
-	return slices.DeleteFunc(b.keyOrder(), func(i int32) bool {
-		return !b.sampleSlots[i].dirty || b.sampleSlots[i].inserted
-	})
-}
-
-func (b *batch) shapeID(c *content) int64 {
-	if c.document != "" {
-		return 0
-	}
-	return b.shapeIDs[c.shape]
 }
 
 // batchReader builds a batch from deliveries.
@@ -165,7 +141,7 @@ type batchReader struct {
 	seriesIndex  indexes[webhooks.Series]
 	sampleIndex  indexes[sampleKey]
 	summaryIndex indexes[summaryKey]
-	orderIndex   indexes[uuid.UUID]
+	orderIndex   indexes[orderKey]
 }
 
 type sampleKey struct {
@@ -192,15 +168,15 @@ func (x indexes[K]) of(key K) (n int32, isNew bool) {
 
 // newBatch reads deliveries.
 func newBatch(deliveries []webhooks.Delivery, version func(webhooks.Delivery) int64) *batch {
-	b := &batch{applied: make([]Applied, len(deliveries))}
-	r := batchReader{b, version, indexes[webhooks.Series]{}, indexes[sampleKey]{}, indexes[summaryKey]{}, indexes[uuid.UUID]{}}
+	b := &batch{applied: make([]Applied, len(deliveries)), of: make([]uuid.UUID, len(deliveries))}
+	r := batchReader{b, version, indexes[webhooks.Series]{}, indexes[sampleKey]{}, indexes[summaryKey]{}, indexes[orderKey]{}}
 	for i, d := range deliveries {
 		b.applied[i].Err = r.add(int32(i), d)
 	}
 	for _, of := range b.series {
-		b.users = append(b.users, of.UserID.String())
+		b.users = append(b.users, keyOf(of.UserID))
 	}
-	slices.Sort(b.users)
+	slices.SortFunc(b.users, compareUsers)
 	b.users = slices.Compact(b.users)
 	slices.SortFunc(b.orderSlots, compareSlots)
 	return b
@@ -210,6 +186,7 @@ func (r *batchReader) add(delivery int32, d webhooks.Delivery) error {
 	if d.Event == nil {
 		return errNoEvent
 	}
+	r.of[delivery] = d.Event.UserID
 	keys, err := d.Event.Keys()
 	if err != nil {
 		return err

@@ -1,107 +1,97 @@
 package sqlstore
 
 import (
-	"context"
+	"cmp"
 	"database/sql"
 	"fmt"
 	"math"
 	"math/rand/v2"
-	"slices"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
+	gocmp "github.com/google/go-cmp/cmp"
 	"github.com/google/uuid"
 
 	"github.com/labhealth/labhealth-go/webhooks"
 )
 
-// memory is a dialect that keeps samples and summaries in maps. It has no transactions and no other
-// statements.
+// memory keeps samples and summaries in maps.
 type memory struct {
-	dialect
-	insertsFirst bool // like PostgreSQL
-	inserted     map[sampleKey]bool
-	series       indexes[webhooks.Series]
-	samples      map[sampleKey]sampleSlot
-	summaries    map[summaryKey]summarySlot
+	series    map[webhooks.Series]storedSeries
+	samples   map[sampleKey]sampleSlot
+	summaries map[summaryKey]summarySlot
 }
 
-func newMemory(insertsFirst bool) *memory {
-	return &memory{insertsFirst: insertsFirst, series: indexes[webhooks.Series]{},
-		samples: map[sampleKey]sampleSlot{}, summaries: map[summaryKey]summarySlot{}}
+func newMemory() *memory {
+	return &memory{map[webhooks.Series]storedSeries{}, map[sampleKey]sampleSlot{}, map[summaryKey]summarySlot{}}
 }
 
-func (*memory) hasShapes(context.Context, *sql.Tx, map[shape]int64) (bool, error) { return true, nil }
-
-func (*memory) lockShapes(context.Context, *sql.Tx, bool) error { return nil }
-
-func (*memory) addShapes(context.Context, *sql.Tx, []seriesShape) error { return nil }
-
-func (*memory) lockUsers(_ context.Context, _ *sql.Tx, users []string) error {
-	if !slices.IsSorted(users) {
-		return fmt.Errorf("the users are not in ascending order: %q", users)
-	}
-	return nil
-}
-
-func (m *memory) insertNew(_ context.Context, _ *sql.Tx, b *batch) (bool, error) {
-	m.inserted = map[sampleKey]bool{}
-	for i := range b.sampleSlots {
-		slot := b.sampleSlots[i]
-		series, isNew := m.series.of(b.series[slot.series])
-		key := sampleKey{slot.at, series}
-		if _, found := m.samples[key]; !m.insertsFirst || found || isNew {
-			continue
-		}
-		slot.shapeID = b.shapeID(&slot.content)
-		m.samples[key], m.inserted[key] = slot, true
-	}
-	return len(m.inserted) == len(b.sampleSlots), nil
-}
-
-func (m *memory) read(_ context.Context, _ *sql.Tx, b *batch) error {
+// apply does with a batch what a Store does.
+func (m *memory) apply(b *batch) ([]Applied, error) {
+	b.reset()
+	b.stored = make([]storedSeries, len(b.series))
 	for i, of := range b.series {
-		n, _ := m.series.of(of)
-		b.seriesIDs[i] = int64(n)
+		b.stored[i] = m.series[of]
+		b.stored[i].slot = Slot(of.UserID)
 	}
 	for i := range b.sampleSlots {
 		slot := &b.sampleSlots[i]
-		key := sampleKey{slot.at, int32(b.seriesIDs[slot.series])}
-		stored, found := m.samples[key]
-		if slot.inserted = m.inserted[key]; !found || slot.inserted {
+		of := &b.stored[slot.series]
+		stored, found := m.samples[sampleKey{slot.at, int32(of.number)}]
+		if !found || of.number == 0 {
 			continue
 		}
-		row := sampleRow{version: stored.version, value: stored.content.value, shapeID: stored.shapeID}
+		row := sampleRow{version: stored.version, value: stored.content.value, shape: stored.shape}
 		row.seconds.Int32 = stored.content.seconds
 		row.document = sql.NullString{String: stored.content.document, Valid: stored.content.document != ""}
-		slot.store(&row)
+		slot.found, slot.stored, slot.version = true, true, stored.version
+		if slot.content, found = row.content(of); !found {
+			return nil, errNoShape
+		}
 	}
 	for i := range b.summarySlots {
 		slot := &b.summarySlots[i]
-		if stored, found := m.summaries[summaryKey{slot.id, int32(b.seriesIDs[slot.series])}]; found {
+		if stored, found := m.summaries[summaryKey{slot.id, int32(b.stored[slot.series].number)}]; found {
 			slot.found, slot.version, slot.content = true, stored.version, stored.content
 		}
 	}
-	m.inserted = nil
-	return nil
+	applied := b.decide()
+	return applied, m.write(b)
 }
 
-func (m *memory) write(_ context.Context, _ *sql.Tx, b *batch) error {
-	var last sampleKey
-	for n, i := range b.changed() {
-		slot := b.sampleSlots[i]
-		key := sampleKey{slot.at, int32(b.seriesIDs[slot.series])}
-		if n > 0 && (key.series < last.series || key.series == last.series && key.at <= last.at) {
-			return fmt.Errorf("%v is written after %v", key, last)
+func (m *memory) write(b *batch) error {
+	for i, of := range b.series {
+		if b.stored[i].number == 0 {
+			b.stored[i].number = int64(len(m.series) + 1)
+			m.series[of] = b.stored[i]
 		}
-		slot.shapeID = b.shapeID(&slot.content)
-		m.samples[key], last = slot, key
+	}
+	b.numberShapes()
+	for i, of := range b.series {
+		m.series[of] = b.stored[i]
+	}
+	added, changed := b.written()
+	for _, slots := range [][]int32{added, changed} {
+		for n, i := range slots {
+			slot := b.sampleSlots[i]
+			key := sampleKey{slot.at, int32(b.stored[slot.series].number)}
+			if _, found := m.samples[key]; found != slot.stored {
+				return fmt.Errorf("%v is stored: %v", key, found)
+			}
+			if n > 0 {
+				last := b.sampleSlots[slots[n-1]]
+				x, y := b.stored[last.series], b.stored[slot.series]
+				if cmp.Or(cmp.Compare(x.slot, y.slot), cmp.Compare(x.number, y.number), cmp.Compare(last.at, slot.at)) >= 0 {
+					return fmt.Errorf("%v is written after %v", key, last.at)
+				}
+			}
+			m.samples[key] = slot
+		}
 	}
 	for _, slot := range b.summarySlots {
 		if slot.dirty {
-			m.summaries[summaryKey{slot.id, int32(b.seriesIDs[slot.series])}] = slot
+			m.summaries[summaryKey{slot.id, int32(b.stored[slot.series].number)}] = slot
 		}
 	}
 	return nil
@@ -135,32 +125,64 @@ func randomDeliveries(t *testing.T, r *rand.Rand, n int) []webhooks.Delivery {
 
 // Batches of any size have the changes of Latest, and leave its content.
 func TestBatches(t *testing.T) {
-	for _, insertsFirst := range []bool{false, true} {
-		m, latest := newMemory(insertsFirst), webhooks.Latest{}
-		s := store(t, SQLite)
-		s.dialect = m
-		r := rand.New(rand.NewPCG(3, 1))
-		for rest := randomDeliveries(t, r, 1500); len(rest) > 0; {
-			n := min(1+r.IntN(8), len(rest))
-			b := newBatch(rest[:n], s.version)
-			for i := range b.samples { // nothing can be read from labhealth_shapes
-				if sh := b.samples[i].content.shape; b.samples[i].content.document == "" && s.shapes.ids[sh] == 0 {
-					s.shapes.add(map[shape]int64{sh: int64(len(s.shapes.ids) + 1)})
-				}
+	m, latest := newMemory(), webhooks.Latest{}
+	s := store(t, SQLite)
+	r := rand.New(rand.NewPCG(3, 1))
+	for rest := randomDeliveries(t, r, 1500); len(rest) > 0; {
+		n := min(1+r.IntN(8), len(rest))
+		got, err := m.apply(newBatch(rest[:n], s.version))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, d := range rest[:n] {
+			changes, err := latest.Apply(d)
+			if diff := gocmp.Diff(changes, got[i].Changes); diff != "" || got[i].Err != err {
+				t.Fatalf("errors %v, %v, changes %s", err, got[i].Err, diff)
 			}
-			got, err := s.apply(t.Context(), nil, b)
+		}
+		rest = rest[n:]
+	}
+	checkMemory(t, m, &latest)
+}
+
+// The samples of a series in too many units are stored as JSON, with the same changes.
+func TestManyShapes(t *testing.T) {
+	m, latest := newMemory(), webhooks.Latest{}
+	for round := range 3 {
+		var all []webhooks.Delivery
+		for n := range 300 {
+			raw := webhooks.RawDelivery{ReceivedAt: noon.Add(time.Duration(round/2) * time.Second), Body: fmt.Appendf(nil,
+				`{"event_type":"daily.data.glucose.created","user_id":"00000000-0000-4000-8000-000000000001","data":{"source":{"slug":"ring"},"data":[
+				{"timestamp":%q,"unit":"unit %d","value":%d}]}}`, noon.Add(time.Duration(n)*time.Minute).Format(time.RFC3339), n, n)}
+			d, err := raw.Parse()
 			if err != nil {
 				t.Fatal(err)
 			}
-			for i, d := range rest[:n] {
-				changes, err := latest.Apply(d)
-				if diff := cmp.Diff(changes, got[i].Changes); diff != "" || got[i].Err != err {
-					t.Fatalf("inserts first %v: errors %v, %v, changes %s", insertsFirst, err, got[i].Err, diff)
-				}
-			}
-			rest = rest[n:]
+			all = append(all, d)
 		}
-		checkMemory(t, m, &latest)
+		got, err := m.apply(newBatch(all, store(t, SQLite).version))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, d := range all {
+			changes, err := latest.Apply(d)
+			if diff := gocmp.Diff(changes, got[i].Changes); diff != "" || err != nil {
+				t.Fatal(round, i, err, diff)
+			}
+		}
+	}
+	documents := 0
+	for key, want := range latest.Samples() {
+		slot := m.samples[sampleKey{key.UnixNano, int32(m.series[key.Series()].number)}]
+		if slot.content.document != "" {
+			documents++
+		}
+		if diff := gocmp.Diff(want, slot.content.sample(slot.at)); diff != "" {
+			t.Errorf("%v: %s", key, diff)
+		}
+	}
+	if documents != 45 {
+		t.Errorf("%d samples are stored as JSON, want 45", documents)
 	}
 }
 
@@ -168,15 +190,15 @@ func checkMemory(t *testing.T, m *memory, latest *webhooks.Latest) {
 	t.Helper()
 	samples, summaries := 0, 0
 	for key, want := range latest.Samples() {
-		slot := m.samples[sampleKey{key.UnixNano, m.series[key.Series()]}]
-		if diff := cmp.Diff(want, slot.content.sample(slot.at)); diff != "" {
+		slot := m.samples[sampleKey{key.UnixNano, int32(m.series[key.Series()].number)}]
+		if diff := gocmp.Diff(want, slot.content.sample(slot.at)); diff != "" {
 			t.Errorf("%v: %s", key, diff)
 		}
 		samples++
 	}
 	for key, want := range latest.Summaries() {
-		slot := m.summaries[summaryKey{key.ID, m.series[webhooks.Series{UserID: key.UserID, Resource: key.Resource}]}]
-		if diff := cmp.Diff(want, payload(key.Resource, slot.content)); diff != "" {
+		slot := m.summaries[summaryKey{key.ID, int32(m.series[webhooks.Series{UserID: key.UserID, Resource: key.Resource}].number)}]
+		if diff := gocmp.Diff(want, payload(key.Resource, slot.content)); diff != "" {
 			t.Errorf("%v: %s", key, diff)
 		}
 		summaries++
@@ -217,52 +239,12 @@ func TestContent(t *testing.T) {
 			t.Fatal(err)
 		}
 		want, _ := latest.Sample(webhooks.SampleKey{UserID: adaID, Resource: "heartrate", UnixNano: at})
-		if diff := cmp.Diff(want, got.sample(at)); diff != "" {
+		if diff := gocmp.Diff(want, got.sample(at)); diff != "" {
 			t.Errorf("%s: %s", name, diff)
 		}
 	}
 	if _, err := contentOf(&webhooks.Sample{Timestamp: noon, Value: math.NaN()}, at); err != errUnencodable {
 		t.Error(err)
-	}
-}
-
-// Every field of a shape is part of its key.
-func TestShapeKey(t *testing.T) {
-	keys := map[string]bool{}
-	for _, change := range []func(*shape){
-		func(*shape) {}, func(s *shape) { s.Form = 1 }, func(s *shape) { s.seconds = 60 }, func(s *shape) { s.HasValue = true },
-		func(s *shape) { s.HasTimezoneOffset = true }, func(s *shape) { s.TimezoneOffset = 60 }, func(s *shape) { s.East = 60 },
-		func(s *shape) { s.Type = "a" }, func(s *shape) { s.Unit = "a" }, func(s *shape) { s.Type, s.Unit = "a", "a" },
-	} {
-		var sh shape
-		change(&sh)
-		keys[string(sh.key())] = true
-	}
-	if len(keys) != 10 {
-		t.Errorf("%d keys of 10 shapes", len(keys))
-	}
-}
-
-func TestSampleArrays(t *testing.T) {
-	plain, long := shape{seconds: 60}, shape{seconds: perSample}
-	b := &batch{
-		shapeIDs: map[shape]int64{plain: 7, long: 8},
-		sampleSlots: []sampleSlot{
-			{at: 1, slot: slot[content]{version: 10, content: content{value: 1.5, shape: plain}}},
-			{at: 2, slot: slot[content]{series: 1, version: 11, content: content{value: 2, shape: long, seconds: 61}}},
-			{at: 3, slot: slot[content]{version: 12, content: content{document: `{"a":"b"}`}}},
-		},
-	}
-	for _, c := range []struct {
-		slots []int32
-		want  []any
-	}{
-		{[]int32{0}, []any{"{4}", "{1}", "{10}", "{1.5}", "{7}", "{}", "{}"}},
-		{[]int32{2, 0, 1}, []any{"{4,4,5}", "{3,1,2}", "{12,10,11}", "{0,1.5,2}", "{0,7,8}", "{NULL,NULL,61}", `{"{\"a\":\"b\"}",NULL,NULL}`}},
-	} {
-		if diff := cmp.Diff(c.want, b.sampleArrays(c.slots, []int64{4, 5})); diff != "" {
-			t.Error(diff)
-		}
 	}
 }
 
@@ -302,12 +284,12 @@ func TestPages(t *testing.T) {
 }
 
 func TestUserOf(t *testing.T) {
-	for body, want := range map[string]string{
-		`{"event_type":"a","user_id":"` + adaID.String() + `"}`:    adaID.String(),
-		`{"event_type":"a","user_id":"` + uuid.Nil.String() + `"}`: "", `{}`: "", `[]`: "", "\x00": "",
+	for body, want := range map[string]uuid.UUID{
+		`{"event_type":"a","user_id":"` + adaID.String() + `"}`:    adaID,
+		`{"event_type":"a","user_id":"` + uuid.Nil.String() + `"}`: {}, `{}`: {}, `[]`: {}, "\x00": {},
 	} {
-		if got := userOf([]byte(body)); got.V != want || got.Valid != (want != "") {
-			t.Errorf("%s: %v", body, got)
+		if got := newInboxRow(webhooks.RawDelivery{Body: []byte(body)}); got.user != want || got.slot != int64(Slot(want)) {
+			t.Errorf("%s: %v in slot %d", body, got.user, got.slot)
 		}
 	}
 }

@@ -29,23 +29,6 @@ func isCommon(seconds int32) bool {
 	return seconds%60 == 0 && seconds <= 60*60 || seconds%(60*60) == 0 && seconds <= 24*60*60
 }
 
-func (sh shape) key() []byte {
-	n := []byte{0, 0}
-	if sh.Form == newest.Interval {
-		n[0] = 1
-	}
-	if sh.HasValue {
-		n[1] |= 1
-	}
-	if sh.HasTimezoneOffset {
-		n[1] |= 2
-	}
-	n = binary.BigEndian.AppendUint32(n, uint32(sh.seconds))
-	n = binary.BigEndian.AppendUint32(n, uint32(sh.TimezoneOffset))
-	n = binary.BigEndian.AppendUint32(n, uint32(sh.East))
-	return digest(string(n), sh.Type, sh.Unit)
-}
-
 // content is a version of a sample without its key and its version number: the columns of
 // labhealth_samples.
 type content struct {
@@ -164,9 +147,8 @@ func deliveryKey(id string) []byte {
 	return append([]byte(id[:min(len(id), prefix)]), digest(id)[:rest]...)
 }
 
-func seriesKey(of webhooks.Series) []byte {
-	return digest(string(of.UserID[:]), of.Resource, of.Provider, of.SourceType)
-}
+// seriesKey identifies a series of a user.
+func seriesKey(of webhooks.Series) []byte { return digest(of.Resource, of.Provider, of.SourceType) }
 
 // escape returns a string in a form that both databases accept: PostgreSQL accepts neither the byte
 // 0 nor invalid UTF-8. Such bytes are written as \x00, and a backslash as two.

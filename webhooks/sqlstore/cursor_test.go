@@ -34,21 +34,18 @@ const (
 func (s *simulation) step(limit int) (found int) {
 	for _, idle := range []bool{false, true} {
 		scan := s.cursor.next(s.now, idle)
-		if idle && !scan.isRescan {
-			break
+		if len(scan.slots) == 0 {
+			continue
 		}
-		i, last := 0, position{}
-		if scan.from.due == 0 {
-			i = int(scan.from.number) + 1
-		}
+		i, last := int(max(0, scan.from[0])), []place(nil)
 		for ; i < len(s.rows) && found < limit && !s.rows[i].created.After(s.now); i++ {
 			s.now = s.now.Add(perRow)
 			if r := &s.rows[i]; r.taken.IsZero() && !r.visible.After(s.now) {
 				r.taken = s.now
-				found, last = found+1, position{0, int64(i)}
+				found, last = found+1, []place{{0, int64(i)}}
 			}
 		}
-		s.cursor.end(scan, s.now, last, found > 0, found == limit)
+		s.cursor.end(scan, s.now, last, found == limit)
 		s.worst = max(s.worst, s.now.Sub(scan.began))
 		if scan.whole {
 			s.whole += s.now.Sub(scan.began)
@@ -68,7 +65,7 @@ func TestCursor(t *testing.T) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			random := rand.New(rand.NewPCG(uint64(seed), 1))
 			start := time.Unix(1_000_000, 0)
-			s := &simulation{now: start, cursor: newCursor(fresh.start())}
+			s := &simulation{now: start, cursor: newCursor()}
 			interval := []time.Duration{0, 200 * time.Microsecond, 500 * time.Microsecond, 2 * time.Millisecond}[seed] // all at once, or over some time
 			for i := range 100_000 {
 				created := start.Add(time.Duration(i) * interval)
@@ -120,34 +117,58 @@ func TestCursor(t *testing.T) {
 // Rows that are given back are the next to be taken.
 func TestCursorGivesBack(t *testing.T) {
 	now := time.Unix(1_000_000, 0)
-	c := newCursor(fresh.start())
+	c := newCursor()
 	end := func(s scan, last int64) {
-		c.end(s, now.Add(time.Hour), position{0, last}, true, true) // so that there is no other scan of the whole inbox
+		c.end(s, now.Add(time.Hour), []place{{7, last}}, true) // so that there is no other scan of the whole inbox
 	}
 	first := c.next(now, false)
-	if !first.whole || first.from != fresh.start() {
+	if !first.whole || first.from[7] != start || len(first.slots) != Slots {
 		t.Fatalf("the first scan is %+v", first)
 	}
 	end(first, 100)
 	now = now.Add(time.Hour)
 	second, third := c.next(now, false), c.next(now, false)
-	if second.from != (position{0, 100}) || third.from != second.from {
-		t.Errorf("from %v and %v", second.from, third.from)
+	if second.from[7] != 100 || third.from[7] != 100 {
+		t.Errorf("from %v and %v", second.from[7], third.from[7])
 	}
 	end(third, 300)
 	end(second, 200)
-	if s := c.next(now, false); s.from != (position{0, 300}) {
-		t.Errorf("from %v", s.from)
+	if s := c.next(now, false); s.from[7] != 300 {
+		t.Errorf("from %v", s.from[7])
 	}
-	c.giveBack(position{0, 100}) // of the second
+	c.found(place{7, 101}) // of the second
 	fourth := c.next(now, false)
-	if fourth.from != (position{0, 100}) {
-		t.Errorf("from %v", fourth.from)
+	if fourth.from[7] != 101 {
+		t.Errorf("from %v", fourth.from[7])
 	}
-	c.giveBack(position{0, 50})
+	c.found(place{7, 50})
 	end(fourth, 400) // does not pass those that were given back in the meantime
-	if s := c.next(now, false); s.from != (position{0, 50}) {
-		t.Errorf("from %v", s.from)
+	if s := c.next(now, false); s.from[7] != 50 {
+		t.Errorf("from %v", s.from[7])
+	}
+}
+
+// A slot with many rows does not keep others waiting, and slots without rows are not scanned again.
+func TestCursorTurns(t *testing.T) {
+	now := time.Unix(1_000_000, 0)
+	c := newCursor()
+	first := c.next(now, false)
+	c.end(first, now.Add(time.Hour), []place{{3, 1}, {3, 2}}, true) // enough, of slot 3
+	now = now.Add(time.Hour)
+	second := c.next(now, false)
+	if second.slots[0] != 4 || second.slots[len(second.slots)-1] != 3 {
+		t.Errorf("from slot %d to slot %d", second.slots[0], second.slots[len(second.slots)-1])
+	}
+	c.end(second, now, []place{{5, 1}, {3, 3}}, false) // of all slots
+	if third := c.next(now, false); len(third.slots) != 0 {
+		t.Errorf("slots %v", third.slots)
+	}
+	c.found(place{9, 4})
+	if fourth := c.next(now, false); len(fourth.slots) != 1 || fourth.slots[0] != 9 {
+		t.Errorf("slots %v", fourth.slots)
+	}
+	if idle := c.next(now, true); len(idle.slots) != Slots {
+		t.Errorf("%d slots", len(idle.slots))
 	}
 }
 

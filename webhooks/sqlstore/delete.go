@@ -3,16 +3,14 @@ package sqlstore
 import (
 	"context"
 	"database/sql"
-	"slices"
-	"strings"
 
 	"github.com/google/uuid"
 )
 
-// DeleteUser deletes all data of a user: samples, the units and types that no other user has,
-// summaries, orders with their timelines and results, reactions, and deliveries in the inbox and
-// among the dead letters whose envelope names the user. It waits for deliveries that a worker has
-// in flight. Delivery IDs are kept; they do not identify a user.
+// DeleteUser deletes all data of a user: samples, summaries, orders with their timelines and
+// results, reactions, and deliveries in the inbox and among the dead letters whose envelope names
+// the user. It waits for deliveries that a worker has in flight. Delivery IDs are kept; they do not
+// identify a user.
 //
 // It does not block the user: data that arrives later is stored as for a new user. So delete the
 // user at the service first, then call DeleteUser, and call it again after the sender's last
@@ -22,108 +20,56 @@ import (
 // the ID of the user is kept for that, in labhealth_reconciled_users, until [Reconciler.User] is
 // called.
 func (s *Store) DeleteUser(ctx context.Context, userID uuid.UUID) error {
-	user := userID.String()
+	user := keyOf(userID)
 	return s.transact(ctx, "delete user", func(tx *sql.Tx) error {
+		del := func(statements ...string) error {
+			for _, from := range statements {
+				if _, err := s.exec(ctx, tx, `DELETE FROM `+from, user.slot, user.id); err != nil {
+					return err
+				}
+			}
+			return nil
+		}
+		const ofUser = ` WHERE slot = $1::smallint AND user_id = $2::uuid`
+		const ofSeries = ` WHERE slot = $1::smallint AND series IN (SELECT r.series FROM labhealth_series AS r WHERE r.slot = $1::smallint AND r.user_id = $2::uuid)`
 		// A worker moves deliveries from the inbox to the dead letters, and Requeue moves them
 		// back. Deleting waits for both, and looks again where they may have stored something. It
 		// has not locked the user yet, for whom a worker would wait.
-		for _, table := range []string{"labhealth_dead_letters", "labhealth_inbox", "labhealth_dead_letters"} {
-			if _, err := tx.ExecContext(ctx, s.dialect.bind(`DELETE FROM `+table+` WHERE user_id = ?`), user); err != nil {
-				return err
-			}
+		err := del(`labhealth_dead_letters`+ofUser, `labhealth_inbox`+ofUser, `labhealth_dead_letters`+ofUser)
+		if err == nil {
+			err = s.lockUsers(ctx, tx, []userKey{user})
 		}
-		if err := s.dialect.lockUsers(ctx, tx, []string{user}); err != nil {
+		if err == nil {
+			err = del(`labhealth_samples`+ofSeries, `labhealth_summaries`+ofSeries, `labhealth_shapes`+ofSeries, `labhealth_series`+ofUser,
+				`labhealth_orders`+ofUser, `labhealth_order_events`+ofUser, `labhealth_order_results`+ofUser)
+		}
+		if err == nil { // after what can take long, because reactors wait for these locks
+			err = s.lockUserReactions(ctx, tx, user)
+		}
+		if err == nil {
+			err = del(`labhealth_reactions`+ofUser, `labhealth_reconciled_users`+ofUser, `labhealth_users`+ofUser)
+		}
+		if err != nil || userID == uuid.Nil {
 			return err
 		}
-		if err := s.deleteContent(ctx, tx, user); err != nil || userID == uuid.Nil {
-			return err
-		}
-		now := s.now().UnixNano()
-		_, err := tx.ExecContext(ctx, s.dialect.bind(`INSERT INTO labhealth_reconciled_users (user_id, at, deleted) VALUES (?, ?, ?)
-			ON CONFLICT (user_id) DO UPDATE SET at = excluded.at, missing = NULL, deleted = excluded.deleted`), user, now, now)
+		_, err = s.exec(ctx, tx, `INSERT INTO labhealth_reconciled_users (slot, user_id, at, deleted) VALUES ($1::smallint, $2::uuid, $3::bigint, $3::bigint)
+			ON CONFLICT (slot, user_id) DO UPDATE SET at = excluded.at, missing = NULL, deleted = excluded.deleted`, user.slot, user.id, s.now().UnixNano())
 		return err
 	})
 }
 
 // deletedUsers returns those of users whom DeleteUser has deleted.
-func (s *Store) deletedUsers(ctx context.Context, q queryer, users []string) (deleted []string, err error) {
-	for chunk := range slices.Chunk(users, sqliteParameters) {
-		args := make([]any, len(chunk))
-		for i, user := range chunk {
-			args[i] = user
-		}
-		err := query(ctx, q, func(rows *sql.Rows) error {
-			var user uuid.UUID
-			err := rows.Scan(&user)
-			deleted = append(deleted, user.String())
-			return err
-		}, s.dialect.bind(`SELECT user_id FROM labhealth_reconciled_users WHERE deleted IS NOT NULL AND user_id IN (?`+
-			strings.Repeat(", ?", len(chunk)-1)+`)`), args...)
-		if err != nil {
-			return nil, err
-		}
-	}
-	return deleted, nil
-}
-
-// deleteContent deletes the samples, summaries and orders of a user, who is locked, and the shapes
-// that nobody else has.
-func (s *Store) deleteContent(ctx context.Context, tx *sql.Tx, user string) error {
-	shapes, err := s.shapesOf(ctx, tx, user)
-	if err != nil {
+func (s *Store) deletedUsers(ctx context.Context, q queryer, users []userKey) (deleted []userKey, err error) {
+	err = s.query(ctx, q, func(rows *sql.Rows) error {
+		var n int
+		err := rows.Scan(&n)
+		deleted = append(deleted, users[n-1])
 		return err
-	}
-	del := func(tables ...string) error {
-		for _, where := range tables {
-			if _, err := tx.ExecContext(ctx, s.dialect.bind(`DELETE FROM `+where), user); err != nil {
-				return err
-			}
-		}
-		return nil
-	}
-	err = del(`labhealth_samples WHERE series_id IN (SELECT id FROM labhealth_series WHERE user_id = ?)`,
-		`labhealth_summaries WHERE series_id IN (SELECT id FROM labhealth_series WHERE user_id = ?)`,
-		`labhealth_series WHERE user_id = ?`)
-	if err != nil {
-		return err
-	}
-	// After what can take long, because reactors wait for these locks.
-	if err := s.deleteReactions(ctx, tx, user); err != nil {
-		return err
-	}
-	if err := s.deleteOrders(ctx, tx, user); err != nil {
-		return err
-	}
-	// An order that has another user now keeps its results.
-	err = del(`labhealth_order_results WHERE user_id = ? AND NOT EXISTS (SELECT 1 FROM labhealth_orders AS o
-			WHERE o.order_id = labhealth_order_results.order_id)`,
-		`labhealth_reactions WHERE user_id = ?`, `labhealth_reconciled_users WHERE user_id = ?`, `labhealth_users WHERE user_id = ?`)
-	if err != nil {
-		return err
-	}
-	return s.deleteShapes(ctx, tx, shapes)
-}
-
-// deleteOrders deletes the orders of a user, and then what belongs to them: a delivery that names
-// another user may add to an order until it is deleted.
-func (s *Store) deleteOrders(ctx context.Context, tx *sql.Tx, user string) error {
-	var ids []any
-	err := query(ctx, tx, func(rows *sql.Rows) error {
-		var id uuid.UUID
-		err := rows.Scan(&id)
-		ids = append(ids, id.String())
-		return err
-	}, s.dialect.bind(`DELETE FROM labhealth_orders WHERE user_id = ? RETURNING order_id`), user)
-	if err != nil {
-		return err
-	}
-	for chunk := range slices.Chunk(ids, sqliteParameters) {
-		for _, table := range []string{"labhealth_order_events", "labhealth_order_results"} {
-			_, err := tx.ExecContext(ctx, s.dialect.bind(`DELETE FROM `+table+` WHERE order_id IN (?`+strings.Repeat(", ?", len(chunk)-1)+`)`), chunk...)
-			if err != nil {
-				return err
-			}
-		}
-	}
-	return nil
+	}, `SELECT k.n FROM {k: slot smallint, user_id uuid}
+		{find u: deleted | labhealth_reconciled_users | u.slot = {slot} AND u.user_id = k.user_id} WHERE u.deleted IS NOT NULL`,
+		rowList{len(users), func(w *rowWriter, i int) {
+			w.int(int64(users[i].slot))
+			w.text(users[i].id)
+		}})
+	return deleted, err
 }

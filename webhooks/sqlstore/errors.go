@@ -198,9 +198,6 @@ func isRolledBack(err error) bool {
 }
 
 func classOf(err error) (all class) {
-	if errors.Is(err, errShapeDeleted) {
-		return conflict | outage
-	}
 	if function := (*functionError)(nil); errors.As(err, &function) && !function.outage {
 		return 0 // its text may be that of another database
 	}
@@ -234,13 +231,8 @@ func sqlState(err error) string {
 
 func mentions(err error, phrase string) bool { return strings.Contains(err.Error(), phrase) }
 
-// isConflict reports whether the same transaction can succeed when it is run again. A row that was
-// on its way to the default partition of the samples, while the partition that it belongs to was
-// made, violates the constraint of the former.
-func isConflict(err error) bool {
-	const checkViolation = "23514"
-	return classOf(err)&conflict != 0 || sqlState(err) == checkViolation && mentions(err, "labhealth_samples_default")
-}
+// isConflict reports whether the same transaction can succeed when it is run again.
+func isConflict(err error) bool { return classOf(err)&conflict != 0 }
 
 func isRejection(err error) bool { return classOf(err)&rejection != 0 }
 

@@ -13,29 +13,49 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/labhealth/labhealth-go"
 	"github.com/labhealth/labhealth-go/webhooks"
 	"github.com/labhealth/labhealth-go/webhooks/sqlstore"
 )
 
-// This receiver acknowledges what it has stored, and runs the worker in the same process. A program
-// imports a driver for its side effect, here modernc.org/sqlite.
+// This receiver stores samples and orders, sends one message when the results of an order are there,
+// and goes on after a restart. A program imports a driver for its side effect, here
+// modernc.org/sqlite.
 func Example() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	verifier, err := webhooks.NewVerifier(os.Getenv("LABHEALTH_WEBHOOK_SECRET"))
-	if err != nil {
-		log.Fatal(err)
-	}
+	var client *labhealth.Client // of labhealth.NewClient
+	webhookSecret := os.Getenv("LABHEALTH_WEBHOOK_SECRET")
+	// sendMessage stands for a service that sends no second message with the same key.
+	sendMessage := func(ctx context.Context, key, userID uuid.UUID) error { return nil }
 
 	db, err := sql.Open("sqlite", "file:labhealth.db?_pragma=journal_mode(WAL)&_pragma=busy_timeout(5000)&_pragma=synchronous(FULL)")
 	if err != nil {
 		log.Fatal(err)
 	}
-	store, err := sqlstore.Open(db, sqlstore.SQLite) // or sqlstore.PostgreSQL
+	receiver, err := sqlstore.NewReceiver(db, sqlstore.SQLite, sqlstore.ReceiverOptions{ // or sqlstore.PostgreSQL
+		Secrets: []string{webhookSecret},
+		Client:  client, // reads results, and what was never delivered
+		OnResults: func(ctx context.Context, r sqlstore.StoredResults) error {
+			return sendMessage(ctx, r.Key, r.Order.UserID) // after an error it is called again
+		},
+	})
 	if err != nil {
 		log.Fatal(err)
 	}
-	store.Reactions = []sqlstore.ReactionKind{sqlstore.ReactResults} // only if a Reactor runs: see the next section
+	server := &http.Server{Addr: ":8080", Handler: receiver, ReadHeaderTimeout: 10 * time.Second}
+	go func() { log.Fatal(server.ListenAndServe()) }()
+	log.Fatal(receiver.Run(ctx)) // returns when ctx is done, or for what waiting does not heal
+}
+
+// A program that uses the parts of a receiver on their own, such as in different processes.
+func Example_parts() {
+	var store *sqlstore.Store       // of Open
+	var verifier *webhooks.Verifier // of webhooks.NewVerifier
+	var client *labhealth.Client    // of labhealth.NewClient
+	ctx := context.Background()
+
+	store.Reactions = []sqlstore.ReactionKind{sqlstore.ReactTransition} // first, and in all processes that write
 	if err := store.Migrate(ctx); err != nil {
 		log.Fatal(err)
 	}
@@ -43,19 +63,47 @@ func Example() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	worker := &sqlstore.Worker{Store: store} // applies stored deliveries: last write wins
-	go worker.Run(ctx)
+	http.Handle("/webhooks", handler)
+	worker := &sqlstore.Worker{Store: store} // applies stored deliveries
+	reactor := &sqlstore.Reactor{Store: store, React: func(context.Context, sqlstore.Reaction) error { return nil }}
+	reconciler := &sqlstore.Reconciler{Store: store, Client: client} // reads what was never delivered
+	for _, run := range []func(context.Context) error{worker.Run, reactor.Run, reconciler.Run} {
+		go func() { log.Fatal(run(ctx)) }()
+	}
+}
 
-	server := &http.Server{Addr: ":8080", Handler: handler, ReadHeaderTimeout: 10 * time.Second}
-	go server.ListenAndServe()
-	<-ctx.Done()
-	// Stop the server first, then the handler. What the worker has not applied by now stays in the
-	// inbox until the next start.
-	ctx, cancel := context.WithTimeout(context.Background(), 15*time.Second)
-	defer cancel()
-	server.Shutdown(ctx)
-	handler.Shutdown(ctx)
-	db.Close()
+// A program with two servers has a Store for each, and picks that of a user by the slot.
+func ExampleSlot() {
+	var lower, upper *sqlstore.Store // of Open
+	var verifier *webhooks.Verifier  // of webhooks.NewVerifier
+
+	stores := []*sqlstore.Store{lower, upper} // of slots 0 to 127, and 128 to 255
+	storeOf := func(userID uuid.UUID) *sqlstore.Store {
+		return stores[sqlstore.Slot(userID)*len(stores)/sqlstore.Slots]
+	}
+	handler, err := webhooks.NewRawHandler(verifier, func(ctx context.Context, d webhooks.RawDelivery) error {
+		event, err := webhooks.ParseEnvelope(d.Body)
+		if err != nil {
+			return lower.Receive(ctx, d) // becomes a dead letter
+		}
+		return storeOf(event.UserID).Receive(ctx, d)
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	http.Handle("/webhooks", handler)
+}
+
+// The orders of which final results are stored.
+func ExampleStore_Orders() {
+	var store *sqlstore.Store // of Open
+	filter := sqlstore.OrderFilter{Results: []sqlstore.ResultsState{sqlstore.ResultsFinal}}
+	for order, err := range store.Orders(context.Background(), filter) {
+		if err != nil {
+			log.Fatal(err)
+		}
+		fmt.Println(order.Order.ID, order.Status, order.Since)
+	}
 }
 
 // The heart rate of the last day of one user, from one source. [sqlstore.Store.UserSamples] merges

@@ -3,7 +3,11 @@ package sqlstore
 import (
 	"context"
 	"database/sql"
+	"encoding/binary"
+	"errors"
 	"math"
+	"math/rand/v2"
+	"slices"
 	"time"
 
 	"github.com/google/uuid"
@@ -18,10 +22,10 @@ func (s *Store) Seen(ctx context.Context, id string) (bool, error) {
 		return false, err
 	}
 	var found int
-	err := s.db.QueryRowContext(ctx, s.dialect.bind(`SELECT count(*) FROM labhealth_deliveries WHERE id = ? AND at >= ?`),
-		deliveryKey(id), s.oldest()).Scan(&found)
+	_, err := s.queryRow(ctx, s.db, into{&found}, `SELECT count(*) FROM labhealth_deliveries AS d
+		WHERE d.slot = $1::smallint AND d.id = $2::bytea AND d.at >= $3::bigint`, slotOfID(id), deliveryKey(id), s.oldest())
 	if err == nil && found > 0 { // the caller acknowledges the delivery
-		return true, retry(ctx, "seen", func() error { return s.dialect.confirm(ctx) })
+		return true, s.confirm(ctx)
 	}
 	return found > 0, s.failed(ctx, "seen", err)
 }
@@ -29,14 +33,20 @@ func (s *Store) Seen(ctx context.Context, id string) (bool, error) {
 // MarkSeen stores an ID for [Store.DuplicateWindow].
 func (s *Store) MarkSeen(ctx context.Context, id string) error {
 	return s.transact(ctx, "mark seen", func(tx *sql.Tx) error {
-		_, err := tx.ExecContext(ctx, s.dialect.bind(insertID), s.idArgs(id)...)
+		_, err := s.addID(ctx, tx, slotOfID(id), id)
 		return err
 	})
 }
 
-// idArgs returns the arguments of insertID.
-func (s *Store) idArgs(id string) []any {
-	return []any{deliveryKey(id), s.now().UnixNano(), s.oldest()}
+// slotOfID returns the slot of the ID of a delivery.
+func slotOfID(id string) int { return int(digest(id)[0]) }
+
+// addID stores the ID of a delivery and the time, unless it is stored. It reports whether it was
+// not.
+func (s *Store) addID(ctx context.Context, tx *sql.Tx, slot int, id string) (isNew bool, err error) {
+	n, err := s.exec(ctx, tx, `INSERT INTO labhealth_deliveries AS d (slot, id, at) VALUES ($1::smallint, $2::bytea, $3::bigint)
+		ON CONFLICT (slot, id) DO UPDATE SET at = excluded.at WHERE d.at < $4::bigint`, slot, deliveryKey(id), s.now().UnixNano(), s.oldest())
+	return n > 0, err
 }
 
 // oldest returns the time since which IDs count as stored.
@@ -57,41 +67,61 @@ func (s *Store) oldest() int64 {
 //
 // With SQLite, deliveries that arrive while another transaction is written share the next one.
 func (s *Store) Receive(ctx context.Context, d webhooks.RawDelivery) error {
-	if err := s.usable(ctx); err != nil {
+	err := s.usable(ctx)
+	if err != nil {
 		return err
 	}
-	r := &receipt{done: make(chan struct{}), row: []any{
-		orNull(escape(d.ID)), newest.ClampUnixNano(d.ReceivedAt), userOf(d.Body), notNull(d.Body),
-	}}
-	if d.ID != "" {
-		r.id = s.idArgs(d.ID)
+	r := &receipt{id: d.ID, row: newInboxRow(d), done: make(chan struct{})}
+	if s.name == SQLite {
+		err = s.writer.receive(ctx, s, r)
+	} else {
+		err = s.transact(ctx, "receive", func(tx *sql.Tx) error { return s.receive(ctx, tx, r) })
 	}
-	if err := s.dialect.receive(ctx, r); err != nil {
+	if err != nil {
 		err = s.failed(ctx, "receive", err)
 		s.checkDatabase(receiving, err)
 		return err
 	}
 	s.checkDatabase(receiving, nil)
-	s.wake()
+	s.arrive(r.row)
 	s.lookAtBacklog(ctx)
 	return nil
 }
 
 // receipt is a delivery that is being stored in the inbox.
 type receipt struct {
-	row  []any         // arguments of insertInbox
-	id   []any         // arguments of insertID; nil if the delivery has no ID
+	id   string
+	row  inboxRow
 	done chan struct{} // closed when it was written or failed
 	err  error         // valid after done is closed
 }
 
-// userOf returns the user in a body, or NULL if there is no readable one.
-func userOf(body []byte) sql.Null[string] {
-	e, err := webhooks.ParseEnvelope(body)
-	if err != nil || e.UserID == uuid.Nil {
-		return sql.Null[string]{}
+// receive stores a delivery in a transaction.
+func (s *Store) receive(ctx context.Context, tx *sql.Tx, r *receipt) error {
+	if r.id != "" {
+		slot := slotOfID(r.id)
+		if s.OneSlot && s.name == PostgreSQL {
+			slot = int(r.row.slot)
+		}
+		if isNew, err := s.addID(ctx, tx, slot, r.id); err != nil || !isNew {
+			return err
+		}
 	}
-	return sql.Null[string]{V: e.UserID.String(), Valid: true}
+	r.row.due = s.now().UnixNano()
+	return s.addInbox(ctx, tx, &r.row)
+}
+
+func (s *Store) addInbox(ctx context.Context, tx *sql.Tx, row *inboxRow) error {
+	_, err := s.exec(ctx, tx, `INSERT INTO labhealth_inbox (slot, part, due, id, received_at, user_id, attempts, delivery_id, body)
+		VALUES ($1::smallint, $2::smallint, $3::bigint, $4::integer, $5::bigint, $6::uuid, $7::integer, $8::text, $9::bytea)`,
+		row.slot, row.part, row.due, row.id, newest.ClampUnixNano(row.ReceivedAt), row.user.String(), row.attempts, orNull(escape(row.ID)), notNull(row.Body))
+	return err
+}
+
+// arrive wakes an idle worker of this store, for a delivery.
+func (s *Store) arrive(row inboxRow) {
+	s.cursors[row.part].found(row.place())
+	s.wake()
 }
 
 // wake wakes an idle worker of this store.
@@ -105,13 +135,28 @@ func (s *Store) wake() {
 // inboxRow is a row of labhealth_inbox.
 type inboxRow struct {
 	webhooks.RawDelivery
-	due, number int64
-	user        sql.Null[string]
-	attempts    int
+	slot     int64
+	part     part
+	due, id  int64
+	user     uuid.UUID // zero if the body names none
+	attempts int
+	row      string // where it is, while it is locked
 }
 
-// before returns the position before that of the row.
-func (r *inboxRow) before() position { return position{r.due, r.number - 1} }
+func (r *inboxRow) place() place { return place{r.slot, r.due} }
+
+// newInboxRow returns the row of a delivery that has not failed.
+func newInboxRow(d webhooks.RawDelivery) inboxRow {
+	row := inboxRow{RawDelivery: d, part: fresh, id: int64(rand.Int32())}
+	if e, err := webhooks.ParseEnvelope(d.Body); err == nil {
+		row.user = e.UserID
+	}
+	if d.ID != "" {
+		row.id = int64(binary.BigEndian.Uint32(digest(d.ID)) >> 1)
+	}
+	row.slot = int64(Slot(row.user))
+	return row
+}
 
 // part is one of the parts of the inbox: deliveries that have not failed, those of batches that
 // exceeded a time limit, and those that failed and are due.
@@ -124,106 +169,139 @@ const (
 	parts
 )
 
-// lastSuspect is the greatest due of suspects. That of delayed rows is a time in nanoseconds, which
-// is far greater.
-const lastSuspect = 1 << 52
-
-// suspectDue is the due of a suspect: a time in microseconds. Each byte counts as 10 of them, so
-// that small ones come first, and one row gets more. But none waits for ever behind those that are
-// suspects later.
-const suspectDue = `? + 10 * CAST(length(body) AS bigint) + CASE number WHEN ? THEN CAST(? AS bigint) ELSE 0 END`
-
-// start returns the position before the rows of a part.
-func (p part) start() position {
-	return [parts]position{{math.MinInt64, math.MinInt64}, {0, math.MaxInt64}, {lastSuspect, math.MaxInt64}}[p]
-}
-
 // until returns the greatest due of the rows of a part that can be taken.
-func (p part) until(now time.Time) int64 { return [parts]int64{0, lastSuspect, now.UnixNano()}[p] }
-
-// partOf returns the part of a row that was taken.
-func partOf(row *inboxRow) part {
-	switch {
-	case row.due <= 0:
-		return fresh
-	case row.due <= lastSuspect:
-		return suspect
+func (p part) until(now time.Time) int64 {
+	if p == delayed {
+		return now.UnixNano()
 	}
-	return delayed
+	return forever
 }
 
-// inPart selects the rows of a part behind a position.
-const inPart = ` FROM labhealth_inbox WHERE (due, number) > (?, ?) AND due <= ? ORDER BY due, number LIMIT ?`
+const forever = math.MaxInt64 // as a due
 
 // maxBytes is the size of the bodies after which a batch gets no more deliveries.
 const maxBytes = 32 << 20
 
+// errEnough ends a query whose further rows are not needed.
+var errEnough = errors.New("sqlstore: enough rows")
+
 // take reads and locks rows of a part of the inbox that no other worker has. The caller gives them
-// back to the cursor if it does not process them.
-func (s *Store) take(ctx context.Context, tx *sql.Tx, p part, limit int) (rows []inboxRow, err error) {
+// back to the cursor if it does not process them. slot is the only one to look at, or anySlot.
+func (s *Store) take(ctx context.Context, tx *sql.Tx, p part, limit int, slot int64) (rows []inboxRow, err error) {
 	for _, idle := range []bool{false, true} {
 		scan := s.cursors[p].next(time.Now(), idle)
-		if idle && !scan.isRescan {
-			break
+		if slot != anySlot {
+			scan.slots = []int64{slot}
 		}
-		rows, err = s.selectRows(ctx, tx, inPart, scan.from.due, scan.from.number, p.until(s.now()), limit)
-		found, last := err == nil && len(rows) > 0, position{}
-		if found {
-			last = position{rows[len(rows)-1].due, rows[len(rows)-1].number}
+		rows, err = s.selectRows(ctx, tx, p, &scan, p.until(s.now()), limit)
+		places := make([]place, len(rows))
+		for i := range rows {
+			places[i] = rows[i].place()
 		}
-		s.cursors[p].end(scan, time.Now(), last, found, len(rows) == limit || sizeOf(rows) >= maxBytes)
-		if err != nil || found || scan.whole {
+		s.cursors[p].end(scan, time.Now(), places, len(rows) == limit || sizeOf(rows) >= maxBytes)
+		if err != nil || len(rows) > 0 || scan.whole {
 			break
 		}
 	}
 	return rows, err
 }
 
-// takeOne reads and locks a row that was read before, unless another worker has it, or has
-// processed or delayed it.
-func (s *Store) takeOne(ctx context.Context, tx *sql.Tx, row inboxRow) ([]inboxRow, error) {
-	return s.selectRows(ctx, tx, ` FROM labhealth_inbox WHERE due = ? AND number = ?`, row.due, row.number)
+const inboxColumns = `i.slot, CAST(i.{row} AS text), i.part, i.due, i.id, i.received_at, i.user_id, i.attempts, i.delivery_id, i.body`
+
+// selectRows reads and locks rows of a part, slot by slot.
+func (s *Store) selectRows(ctx context.Context, tx *sql.Tx, p part, scan *scan, until int64, limit int) (taken []inboxRow, err error) {
+	for chunk := range slices.Chunk(scan.slots, s.listSize()) {
+		err := s.scanRows(ctx, tx, &taken, `SELECT `+inboxColumns+` FROM {k: slot smallint, due bigint}
+			{each i: {row}, i.* | labhealth_inbox | i.slot = {slot} AND i.part = $1::smallint AND i.due >= k.due AND i.due <= $2::bigint | ORDER BY i.due, i.id LIMIT $3::integer{skip}}
+			LIMIT $3::integer`, p, until, limit-len(taken), rowList{len(chunk), func(w *rowWriter, i int) {
+			w.place(place{chunk[i], scan.from[chunk[i]]})
+		}})
+		if err != nil {
+			return nil, err
+		}
+		if len(taken) >= limit || sizeOf(taken) >= maxBytes {
+			break
+		}
+	}
+	return taken, nil
 }
 
-func (s *Store) selectRows(ctx context.Context, tx *sql.Tx, from string, args ...any) (taken []inboxRow, err error) {
-	rows, err := tx.QueryContext(ctx, s.dialect.bind(`SELECT due, number, delivery_id, received_at, user_id, attempts, body`+
-		from+s.dialect.skipLocked()), args...)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	for size := 0; size < maxBytes && rows.Next(); {
+// takeOne reads and locks a row that was read before, unless another worker has it, or has
+// processed or delayed it.
+func (s *Store) takeOne(ctx context.Context, tx *sql.Tx, row inboxRow) (taken []inboxRow, err error) {
+	err = s.scanRows(ctx, tx, &taken, `SELECT `+inboxColumns+` FROM labhealth_inbox AS i`+atRow+`{skip}`, row.key()...)
+	return taken, err
+}
+
+// atRow is the condition for a row, with the parameters of key.
+const atRow = ` WHERE i.slot = $1::smallint AND i.part = $2::smallint AND i.due = $3::bigint AND i.id = $4::integer`
+
+func (r *inboxRow) key() []any { return []any{r.slot, r.part, r.due, r.id} }
+
+// scanRows adds the rows of a statement, until their bodies are large enough.
+func (s *Store) scanRows(ctx context.Context, tx *sql.Tx, taken *[]inboxRow, text string, params ...any) error {
+	size := sizeOf(*taken)
+	err := s.query(ctx, tx, func(rows *sql.Rows) error {
 		var row inboxRow
 		var id sql.Null[string]
 		var received int64
-		if err := rows.Scan(&row.due, &row.number, &id, &received, &row.user, &row.attempts, &row.Body); err != nil {
-			return nil, err
+		if err := rows.Scan(&row.slot, &row.row, &row.part, &row.due, &row.id, &received, &row.user, &row.attempts, &id, &row.Body); err != nil {
+			return err
 		}
 		row.ID, row.ReceivedAt = unescape(id.V), time.Unix(0, received).UTC()
-		taken = append(taken, row)
-		size += len(row.Body)
+		*taken = append(*taken, row)
+		if size += len(row.Body); size >= maxBytes {
+			return errEnough
+		}
+		return nil
+	}, text, params...)
+	if errors.Is(err, errEnough) {
+		return nil
 	}
-	if err := rows.Close(); err != nil {
-		return nil, err
+	return err
+}
+
+// finish deletes rows that are locked.
+func (s *Store) finish(ctx context.Context, tx *sql.Tx, rows []inboxRow) error {
+	var slots []int64
+	places := make([]string, len(rows))
+	for i := range rows {
+		slots, places[i] = append(slots, rows[i].slot), rows[i].row
 	}
-	return taken, rows.Err()
+	slices.Sort(slots)
+	_, err := s.exec(ctx, tx, `DELETE FROM labhealth_inbox WHERE {in: slot} AND {row} IN {any: tid}`, anyInt(slices.Compact(slots)), anyText(places))
+	return err
+}
+
+// move changes when rows that are locked are tried again, one at a time.
+func (s *Store) move(ctx context.Context, tx *sql.Tx, rows []inboxRow, to part, due func(*inboxRow) int64) error {
+	for i := range rows {
+		_, err := s.exec(ctx, tx, `UPDATE labhealth_inbox AS i SET part = $5::smallint, due = $6::bigint`+atRow, append(rows[i].key(), to, due(&rows[i]))...)
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // giveBack returns rows that were taken and not processed.
 func (s *Store) giveBack(rows []inboxRow) {
-	if len(rows) == 0 {
-		return
+	for i := range rows {
+		s.cursors[rows[i].part].found(rows[i].place())
 	}
-	s.cursors[partOf(&rows[0])].giveBack(rows[0].before())
 }
 
 // delayUser delays the suspects and the delayed rows of a user who is locked. Otherwise each of
 // them would be tried alone, and others wait.
-func (s *Store) delayUser(ctx context.Context, tx *sql.Tx, user string, due int64) error {
-	_, err := tx.ExecContext(ctx, s.dialect.bind(`UPDATE labhealth_inbox SET due = ? WHERE (due, number) IN (
-		SELECT due, number FROM labhealth_inbox WHERE due > 0 AND due <= ? AND user_id = ?`+s.dialect.skipLocked()+`)`),
-		due, s.now().UnixNano(), user)
-	return err
+func (s *Store) delayUser(ctx context.Context, tx *sql.Tx, user uuid.UUID, due int64) error {
+	var rows []inboxRow
+	err := s.scanRows(ctx, tx, &rows, `SELECT `+inboxColumns+` FROM labhealth_inbox AS i
+		WHERE i.slot = $1::smallint AND i.part > 0 AND i.user_id = $2::uuid AND (i.part = 1 OR i.due <= $3::bigint){skip}`,
+		Slot(user), user.String(), s.now().UnixNano())
+	if err != nil {
+		return err
+	}
+	return s.move(ctx, tx, rows, delayed, func(*inboxRow) int64 { return due })
 }
 
 func sizeOf(rows []inboxRow) (size int) {

@@ -1,6 +1,7 @@
 package sqlstore
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"math"
@@ -11,32 +12,16 @@ import (
 // long.
 const maintainLimit = 10_000
 
-// Maintain keeps the tables in shape:
-//
-//   - It deletes IDs of deliveries that are older than [Store.DuplicateWindow].
-//   - It deletes samples that are older than [Store.Keep]. With PostgreSQL it drops the partitions
-//     that have only such samples. It deletes others, such as those that arrived after their
-//     partition was dropped, 10,000 rows at a time. Summaries have no column with a time and are
-//     kept.
-//   - With PostgreSQL it makes partitions of labhealth_samples, one for each calendar month (UTC):
-//     those of the last 12 months and of the next 3, and those of which the default partition has
-//     10,000 samples or more. It moves the samples of such a month in one transaction.
+// Maintain keeps the tables in shape: it deletes IDs of deliveries that are older than
+// [Store.DuplicateWindow], and samples that are older than [Store.Keep], up to 10,000 rows of a
+// slot in a transaction. Summaries have no column with a time and are kept.
 //
 // [Worker.Run] calls it at the start and once an hour. Programs without a Worker call it
-// themselves. Any number of processes may call it at the same time. Partitions are made and dropped
-// by one of them, while the calls of others skip that. Calling it again changes nothing.
+// themselves. Any number of processes may call it at the same time. Calling it again changes
+// nothing.
 //
-// Only the owner of labhealth_samples with the privilege to create tables in its schema can make
-// and drop partitions. Without it everything else works: the default partition takes the samples of
-// months without a partition, and old samples are deleted as rows. Partitions that somebody else
-// has made are used, whatever their range, and gaps between them are filled.
-//
-// Making and dropping a partition locks labhealth_samples in ACCESS EXCLUSIVE mode. Maintain waits
-// 100 ms for the lock, which is how long others may have to wait behind it, and tries again up to
-// 20 times. It then returns an error and leaves the partition to the next call. The lock is held
-// for some milliseconds or, if samples are moved, for several seconds per million. A transaction of
-// isolation level REPEATABLE READ that has begun before that and has not read labhealth_samples yet
-// may miss the samples that are moved.
+// Deleting a sample costs the database about as much as half of storing it. To drop old samples by
+// partitions instead, see docs/store.md.
 func (s *Store) Maintain(ctx context.Context) error {
 	if err := s.usable(ctx); err != nil {
 		return err
@@ -44,55 +29,49 @@ func (s *Store) Maintain(ctx context.Context) error {
 	if err := s.correctIDs(ctx); err != nil {
 		return err
 	}
-	if err := s.deleteIDs(ctx); err != nil {
+	if err := s.deleteIDs(ctx); err != nil || s.Keep == 0 {
 		return err
 	}
-	before := s.oldestSample()
-	if err := s.dialect.partition(ctx, s.now(), partitionsPast, before, s.dropped); err != nil {
-		return s.failed(ctx, "maintain", err)
-	}
-	if before == math.MinInt64 {
-		return nil
-	}
-	rows, err := s.deleteSamples(ctx, before)
+	before := s.now().Add(-s.Keep)
+	rows, err := s.deleteSamples(ctx, before.UnixNano())
 	if rows > 0 && s.Expired != nil {
-		s.Expired(time.Time{}, time.Unix(0, before).UTC(), rows)
+		s.Expired(before.UTC(), rows)
 	}
 	return err
 }
 
-// dropped reports a partition that was dropped.
-func (s *Store) dropped(of span) {
-	if s.Expired != nil {
-		s.Expired(time.Unix(0, of.from).UTC(), time.Unix(0, of.to).UTC(), 0)
+// inSlots calls f with each slot that has rows, as slotsWith does. A slot that fails does not stop
+// the others, if slots may fail.
+func (s *Store) inSlots(ctx context.Context, f func(slot int64) error, from string, params ...any) (failure error) {
+	slots, err := s.slotsWith(ctx, s.db, from, params...)
+	if err != nil {
+		return s.failed(ctx, "maintain", err)
 	}
-}
-
-// oldestSample returns the time before which samples are deleted.
-func (s *Store) oldestSample() int64 {
-	if s.Keep == 0 {
-		return math.MinInt64
+	for _, slot := range slots {
+		if err := f(slot); err != nil {
+			failure = cmp.Or(failure, err)
+			if !s.OneSlot || ctx.Err() != nil {
+				break
+			}
+		}
 	}
-	return monthOf(s.now().Add(-s.Keep)).UnixNano()
-}
-
-// monthOf returns the start of the calendar month of t.
-func monthOf(t time.Time) time.Time {
-	year, month, _ := t.UTC().Date()
-	return time.Date(year, month, 1, 0, 0, 0, 0, time.UTC)
+	return failure
 }
 
 // correctIDs limits the time for which IDs are kept that were stored when the clock was ahead.
 func (s *Store) correctIDs(ctx context.Context) error {
-	statement := s.dialect.bind(`UPDATE labhealth_deliveries SET at = ? WHERE id IN
-		(SELECT id FROM labhealth_deliveries WHERE at > ? ORDER BY at LIMIT ?` + s.dialect.skipLocked() + `)`)
-	for {
-		now := s.now()
-		n, err := s.changeSome(ctx, statement, now.UnixNano(), now.Add(maxSkew).UnixNano(), maintainLimit)
-		if err != nil || n < maintainLimit {
-			return err
+	now := s.now().UnixNano()
+	ahead := now + int64(maxSkew)
+	return s.inSlots(ctx, func(slot int64) error {
+		for {
+			n, err := s.change(ctx, "maintain", `UPDATE labhealth_deliveries SET at = $2::bigint WHERE slot = $1::smallint AND id IN
+				(SELECT d.id FROM labhealth_deliveries AS d WHERE d.slot = $1::smallint AND d.at > $3::bigint ORDER BY d.at LIMIT $4::integer{skip})`,
+				slot, now, ahead, maintainLimit)
+			if err != nil || n < maintainLimit {
+				return err
+			}
 		}
-	}
+	}, `labhealth_deliveries | o.slot = k.slot AND o.at > $1::bigint`, ahead)
 }
 
 // maxSkew is how far ahead the clock of another process may be.
@@ -100,68 +79,57 @@ const maxSkew = time.Minute
 
 // deleteIDs deletes the IDs of deliveries that are not needed anymore.
 func (s *Store) deleteIDs(ctx context.Context) error {
-	// Each transaction starts where the last one ended: the index still has what they deleted.
-	statement := s.dialect.bind(`DELETE FROM labhealth_deliveries WHERE id IN
-		(SELECT id FROM labhealth_deliveries WHERE at >= ? AND at < ? ORDER BY at LIMIT ?` + s.dialect.skipLocked() + `)
-		RETURNING at`)
-	for from := int64(math.MinInt64); ; {
-		n, last := 0, from
-		err := s.transact(ctx, "maintain", func(tx *sql.Tx) error {
-			if err := s.dialect.preferIndexes(ctx, tx); err != nil {
+	before := s.oldest()
+	return s.inSlots(ctx, func(slot int64) error {
+		// Each transaction starts where the last one ended: the index still has what they deleted.
+		for from := int64(math.MinInt64); ; {
+			n, last := 0, from
+			err := s.transact(ctx, "maintain", func(tx *sql.Tx) error {
+				n, last = 0, from
+				return s.query(ctx, tx, func(rows *sql.Rows) error {
+					var at int64
+					err := rows.Scan(&at)
+					n, last = n+1, max(last, at)
+					return err
+				}, `DELETE FROM labhealth_deliveries WHERE slot = $1::smallint AND id IN (SELECT d.id FROM labhealth_deliveries AS d
+					WHERE d.slot = $1::smallint AND d.at >= $2::bigint AND d.at < $3::bigint ORDER BY d.at LIMIT $4::integer{skip}) RETURNING at`,
+					slot, from, before, maintainLimit)
+			})
+			if err != nil || n < maintainLimit {
 				return err
 			}
-			n, last = 0, from
-			return query(ctx, tx, func(rows *sql.Rows) error {
-				var at int64
-				err := rows.Scan(&at)
-				n, last = n+1, max(last, at)
-				return err
-			}, statement, from, s.oldest(), maintainLimit)
-		})
-		if err != nil || n < maintainLimit {
-			return err
+			from = last
 		}
-		from = last
-	}
+	}, `labhealth_deliveries | o.slot = k.slot AND o.at < $1::bigint`, before)
 }
 
-// deleteSamples deletes the samples before a time, and returns their number. It looks for series
-// that have some outside of a transaction, because SQLite has one writer at a time.
+// deleteSamples deletes the samples before a time, and returns their number. It visits one series
+// after the other, because no index has the time alone. It looks for those that have some outside
+// of a transaction, because SQLite has one writer at a time.
 func (s *Store) deleteSamples(ctx context.Context, before int64) (deleted int64, err error) {
 	const width = 10_000 // series that one transaction visits
-	find, remove := s.dialect.oldSamples()
-	for from := int64(0); ; {
-		var first sql.Null[int64]
-		if err := s.db.QueryRowContext(ctx, find, from, before).Scan(&first); err != nil {
-			return deleted, s.failed(ctx, "maintain", err)
+	err = s.inSlots(ctx, func(slot int64) error {
+		for from := int64(0); ; {
+			var first int64
+			found, err := s.queryRow(ctx, s.db, into{&first}, `SELECT r.series FROM labhealth_series AS r WHERE r.slot = $1::smallint AND r.series >= $2::integer
+				AND EXISTS (SELECT 1 FROM labhealth_samples AS s WHERE s.slot = $1::smallint AND s.series = r.series AND s.at < $3::bigint) ORDER BY r.series LIMIT 1`,
+				slot, from, before)
+			if err != nil || !found {
+				return s.failed(ctx, "maintain", err)
+			}
+			n, err := s.change(ctx, "maintain", `DELETE FROM labhealth_samples WHERE slot = $1::smallint AND (series, at) IN (SELECT s.series, s.at
+				FROM labhealth_series AS r CROSS JOIN labhealth_samples AS s WHERE s.slot = $1::smallint AND s.series = r.series
+				AND r.slot = $1::smallint AND r.series >= $2::integer AND r.series < $3::integer AND s.at < $4::bigint LIMIT $5::integer)`,
+				slot, first, first+width, before, maintainLimit)
+			if err != nil {
+				return err
+			}
+			deleted += n
+			from = first
+			if n < maintainLimit { // rows that are left are locked: they are for the next call
+				from += width
+			}
 		}
-		if !first.Valid {
-			return deleted, nil
-		}
-		n, err := s.changeSome(ctx, remove, first.V, first.V+width, before, maintainLimit)
-		if err != nil {
-			return deleted, err
-		}
-		deleted += n
-		from = first.V
-		if n < maintainLimit { // rows that are left are locked: they are for the next call
-			from += width
-		}
-	}
-}
-
-// changeSome runs a DELETE or UPDATE in its own transaction and returns the number of rows.
-func (s *Store) changeSome(ctx context.Context, statement string, args ...any) (n int64, err error) {
-	err = s.transact(ctx, "maintain", func(tx *sql.Tx) error {
-		if err := s.dialect.preferIndexes(ctx, tx); err != nil {
-			return err
-		}
-		result, err := tx.ExecContext(ctx, statement, args...)
-		if err != nil {
-			return err
-		}
-		n, err = result.RowsAffected()
-		return err
-	})
-	return n, err
+	}, `labhealth_series | o.slot = k.slot`)
+	return deleted, err
 }

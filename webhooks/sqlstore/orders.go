@@ -1,13 +1,12 @@
 package sqlstore
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
-	"errors"
+	"fmt"
 	"iter"
-	"math"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -51,6 +50,7 @@ const (
 
 // Transition is an entry in the timeline of an order: a status that the order reached.
 type Transition struct {
+	UserID  uuid.UUID // the user of the order; zero if no version names one
 	OrderID uuid.UUID // the order
 	// ID is the service's ID of the entry or, if it has none, made from its status and time. It is
 	// unique within the order.
@@ -69,20 +69,25 @@ type OrderFilter struct {
 	ChangedSince  time.Time               // compared with StoredOrder.ChangedAt
 }
 
-// Order returns the latest state of an order; ok is false if none is stored.
+// Order returns the latest state of an order; ok is false if none is stored. If versions of the
+// order name different users, it is an order of each of them, and Order returns the one with the
+// latest version. [Store.Orders] has all.
 func (s *Store) Order(ctx context.Context, orderID uuid.UUID) (order StoredOrder, ok bool, err error) {
 	if err := s.usable(ctx); err != nil {
 		return StoredOrder{}, false, err
 	}
-	err = query(ctx, s.db, func(rows *sql.Rows) (err error) {
-		ok = true
-		order, _, err = scanStoredOrder(rows)
+	var latest *orderRow
+	err = s.query(ctx, s.db, func(rows *sql.Rows) error {
+		stored, row, err := scanStoredOrder(rows)
+		if latest == nil || cmp.Or(cmp.Compare(row.updated, latest.updated), cmp.Compare(row.version, latest.version), compareOrders(row.key(), latest.key())) > 0 {
+			order, latest = stored, row
+		}
 		return err
-	}, s.dialect.bind(`SELECT `+orderColumns+`, o.text FROM labhealth_orders AS o WHERE o.order_id = ?`), orderID.String())
+	}, `SELECT `+orderColumns+`, o.text FROM labhealth_orders AS o WHERE o.slot IN {any: smallint} AND o.order_id = $1::uuid`, orderID.String(), allSlots)
 	if err != nil {
 		return StoredOrder{}, false, s.failed(ctx, "order", err)
 	}
-	return order, ok, nil
+	return order, latest != nil, nil
 }
 
 func scanStoredOrder(rows *sql.Rows) (StoredOrder, *orderRow, error) {
@@ -101,77 +106,130 @@ func scanStoredOrder(rows *sql.Rows) (StoredOrder, *orderRow, error) {
 // orderPageSize is the number of orders that are read at a time. Each can have many kilobytes.
 const orderPageSize = 200
 
-// orderCursor is the last order of a page.
-type orderCursor struct {
-	changed int64
-	id      uuid.UUID
-}
-
-// Orders iterates over orders, by their IDs or, if the filter has a ChangedSince, in the order in
-// which they changed: one that changes meanwhile may be returned again. It holds neither a
+// Orders iterates over orders, in an order of its own or, if the filter has a ChangedSince, in the
+// order in which they changed: one that changes meanwhile may be returned again. It holds neither a
 // transaction nor a connection between elements. It stops after an error.
 func (s *Store) Orders(ctx context.Context, filter OrderFilter) iter.Seq2[StoredOrder, error] {
-	where, args := filter.where()
-	order := `o.order_id`
-	if !filter.ChangedSince.IsZero() {
-		order = `o.changed, o.order_id`
-	}
-	first := orderCursor{changed: math.MinInt64}
-	if !filter.ChangedSince.IsZero() {
-		first.changed = newest.ClampUnixNano(filter.ChangedSince)
-	}
-	return pages(orderPageSize, first, func(last orderCursor) (page []StoredOrder, _ orderCursor, err error) {
-		if err := s.usable(ctx); err != nil {
-			return nil, last, err
+	return func(yield func(StoredOrder, error) bool) {
+		slots, err := s.slotsOf(ctx, &filter)
+		var streams []*stream[foundOrder]
+		for _, slot := range slots {
+			streams = append(streams, s.orderStream(&filter, slot))
 		}
-		after, key := `o.order_id > ?`, []any{last.id.String()}
+		all := chained(ctx, streams)
 		if !filter.ChangedSince.IsZero() {
-			after, key = `o.changed >= ? AND (o.changed > ? OR o.order_id > ?)`, []any{last.changed, last.changed, last.id.String()}
+			all = merged(ctx, streams, func(a, b *foundOrder) int {
+				return cmp.Or(cmp.Compare(a.row.changed, b.row.changed), compareOrders(a.row.key(), b.row.key()))
+			})
 		}
-		err = query(ctx, s.db, func(rows *sql.Rows) error {
-			stored, row, err := scanStoredOrder(rows)
-			page, last = append(page, stored), orderCursor{row.changed, row.id}
-			return err
-		}, s.dialect.bind(`SELECT `+orderColumns+`, o.text FROM labhealth_orders AS o WHERE `+after+where+` ORDER BY `+order+` LIMIT ?`),
-			slices.Concat(key, args, []any{orderPageSize})...)
-		return page, last, s.failed(ctx, "orders", err)
-	})
+		for o, failure := range all {
+			if err = failure; err != nil || !yield(o.StoredOrder, nil) {
+				break
+			}
+		}
+		if err != nil {
+			yield(StoredOrder{}, s.failed(ctx, "orders", err))
+		}
+	}
 }
 
-// where returns the conditions of a filter.
-func (f *OrderFilter) where() (conditions string, args []any) {
-	if f.UserID != uuid.Nil {
-		conditions, args = ` AND o.user_id = ?`, append(args, f.UserID.String())
+// foundOrder is an order with its row.
+type foundOrder struct {
+	StoredOrder
+	row *orderRow
+}
+
+func (r *orderRow) key() orderKey { return orderKey{r.user, r.id} }
+
+// slotsOf returns the slots that may have orders of a filter.
+func (s *Store) slotsOf(ctx context.Context, f *OrderFilter) ([]int64, error) {
+	if err := s.usable(ctx); err != nil {
+		return nil, err
 	}
-	if f.TransactionID != uuid.Nil {
-		conditions, args = conditions+` AND o.transaction_id = ?`, append(args, f.TransactionID.String())
+	if f.UserID != uuid.Nil {
+		return []int64{int64(Slot(f.UserID))}, nil
+	}
+	since := newest.ClampUnixNano(f.ChangedSince)
+	where, params := f.where(2)
+	if where == "" && f.ChangedSince.IsZero() {
+		return allSlots.ints, nil
+	}
+	return s.slotsWith(ctx, s.db, `labhealth_orders | o.slot = k.slot AND o.changed >= $1::bigint`+where, append([]any{since}, params...)...)
+}
+
+// orderStream reads the orders of a filter in a slot.
+func (s *Store) orderStream(f *OrderFilter, slot int64) *stream[foundOrder] {
+	after, order := ` AND (o.user_id, o.order_id) > ($2::uuid, $3::uuid)`, `o.user_id, o.order_id`
+	if !f.ChangedSince.IsZero() {
+		after = ` AND o.changed >= $5::bigint AND (o.changed > $5::bigint OR (o.user_id, o.order_id) > ($2::uuid, $3::uuid))`
+		order = `o.changed, ` + order
+	}
+	return &stream[foundOrder]{size: orderPageSize, read: func(ctx context.Context, last *foundOrder) (page []foundOrder, err error) {
+		key, changed := orderKey{}, newest.ClampUnixNano(f.ChangedSince)
+		if last != nil {
+			key, changed = last.row.key(), last.row.changed
+		}
+		params := []any{slot, key.user.String(), key.order.String(), orderPageSize}
+		if !f.ChangedSince.IsZero() {
+			params = append(params, changed)
+		}
+		where, more := f.where(len(params) + 1)
+		err = s.query(ctx, s.db, func(rows *sql.Rows) error {
+			stored, row, err := scanStoredOrder(rows)
+			page = append(page, foundOrder{stored, row})
+			return err
+		}, `SELECT `+orderColumns+`, o.text FROM labhealth_orders AS o WHERE o.slot = $1::smallint`+after+where+` ORDER BY `+order+` LIMIT $4::integer`,
+			append(params, more...)...)
+		return page, err
+	}}
+}
+
+// where returns the conditions of a filter, except the time. n is the number of its first
+// parameter.
+func (f *OrderFilter) where(n int) (conditions string, params []any) {
+	for _, of := range []struct {
+		column string
+		id     uuid.UUID
+	}{{"user_id", f.UserID}, {"transaction_id", f.TransactionID}} {
+		if of.id != uuid.Nil {
+			conditions += fmt.Sprintf(` AND o.%s = $%d::uuid`, of.column, n+len(params))
+			params = append(params, of.id.String())
+		}
 	}
 	if len(f.Status) > 0 {
-		conditions += ` AND o.status IN (?` + strings.Repeat(", ?", len(f.Status)-1) + `)`
-		for _, status := range f.Status {
-			args = append(args, escape(string(status)))
+		all := make([]string, len(f.Status))
+		for i, status := range f.Status {
+			all[i] = escape(string(status))
 		}
+		conditions, params = conditions+` AND o.status IN {any: text}`, append(params, anyText(all))
 	}
 	if len(f.Results) > 0 {
-		conditions += ` AND o.results IN (?` + strings.Repeat(", ?", len(f.Results)-1) + `)`
-		for _, state := range f.Results {
-			args = append(args, string(state))
+		all := make([]string, len(f.Results))
+		for i, state := range f.Results {
+			all[i] = string(state)
 		}
+		conditions, params = conditions+` AND o.results IN {any: text}`, append(params, anyText(all))
 	}
-	return conditions, args
+	return conditions, params
 }
 
-// Timeline returns every status that an order has reached, each once, in the order of time.
+// Timeline returns every status that an order has reached, each once, in the order of time. If
+// versions of the order name different users, it has those of all of them: see [Store.Order].
 func (s *Store) Timeline(ctx context.Context, orderID uuid.UUID) ([]Transition, error) {
 	if err := s.usable(ctx); err != nil {
 		return nil, err
 	}
 	all := []Transition{}
-	err := query(ctx, s.db, func(rows *sql.Rows) error {
-		t, err := scanTransition(rows, orderID)
-		all = append(all, t)
+	err := s.query(ctx, s.db, func(rows *sql.Rows) error {
+		key := orderKey{order: orderID}
+		var id, status, detail string
+		var at int64
+		err := rows.Scan(&key.user, &id, &at, &status, &detail)
+		all = append(all, newTransition(key, id, at, status, detail))
 		return err
-	}, s.dialect.bind(`SELECT id, at, status, detail FROM labhealth_order_events WHERE order_id = ?`), orderID.String())
+	}, `SELECT o.user_id, e.id, e.at, e.status, e.detail FROM labhealth_orders AS o
+		JOIN labhealth_order_events AS e ON e.slot = o.slot AND e.user_id = o.user_id AND e.order_id = o.order_id
+		WHERE o.slot IN {any: smallint} AND o.order_id = $1::uuid`, orderID.String(), allSlots)
 	if err != nil {
 		return nil, s.failed(ctx, "timeline", err)
 	}
@@ -179,18 +237,8 @@ func (s *Store) Timeline(ctx context.Context, orderID uuid.UUID) ([]Transition, 
 	return all, nil
 }
 
-// scanTransition scans the columns of labhealth_order_events except order_id, after others.
-func scanTransition(rows *sql.Rows, orderID uuid.UUID, more ...any) (Transition, error) {
-	var id, status, detail string
-	var at int64
-	if err := rows.Scan(append(more, &id, &at, &status, &detail)...); err != nil {
-		return Transition{}, err
-	}
-	return newTransition(orderID, id, at, status, detail), nil
-}
-
-func newTransition(orderID uuid.UUID, id string, at int64, status, detail string) Transition {
-	return Transition{OrderID: orderID, ID: unescape(id), At: timeOf(at), Status: labhealth.OrderStatus(unescape(status)),
+func newTransition(of orderKey, id string, at int64, status, detail string) Transition {
+	return Transition{UserID: of.user, OrderID: of.order, ID: unescape(id), At: timeOf(at), Status: labhealth.OrderStatus(unescape(status)),
 		Detail: labhealth.OrderStatusDetail(unescape(detail))}
 }
 
@@ -200,11 +248,10 @@ func (s *Store) OrderResults(ctx context.Context, orderID uuid.UUID) (results *l
 		return nil, false, err
 	}
 	var document string
-	err = s.db.QueryRowContext(ctx, s.dialect.bind(`SELECT text FROM labhealth_order_results WHERE order_id = ?`), orderID.String()).Scan(&document)
-	switch {
-	case errors.Is(err, sql.ErrNoRows):
-		return nil, false, nil
-	case err != nil:
+	var version int64
+	ok, err = s.queryRow(ctx, s.db, into{&version, &document}, `SELECT r.version, r.text FROM labhealth_order_results AS r
+		WHERE r.slot IN {any: smallint} AND r.order_id = $1::uuid ORDER BY r.version, r.user_id`, orderID.String(), allSlots)
+	if err != nil || !ok {
 		return nil, false, s.failed(ctx, "order results", err)
 	}
 	results = new(labhealth.OrderResults)
@@ -216,9 +263,9 @@ func (s *Store) OrderResults(ctx context.Context, orderID uuid.UUID) (results *l
 
 // resultsChange says that the stored results of an order have changed.
 type resultsChange struct {
-	orderID, userID uuid.UUID
-	revision        int64
-	digest          []byte // of the document
+	orderKey
+	revision int64
+	digest   []byte // of the document
 }
 
 const (
@@ -228,17 +275,25 @@ const (
 
 // ApplyResults stores the results of an order that were read at a time, just before the request,
 // unless newer ones are stored. It reports whether the stored results changed. The order need not
-// be stored: its results are then, and [StoredOrder.Results] follows when it is. The error matches
-// [webhooks.ErrPermanent] if order or results are missing or cannot be encoded; otherwise it is an
-// [*Error], after which nothing is stored.
+// be stored: its results are then, and [StoredOrder.Results] follows when it is. An order without a
+// user is that of the stored one. The error matches [webhooks.ErrPermanent] if order or results are
+// missing or cannot be encoded; otherwise it is an [*Error], after which nothing is stored.
 func (s *Store) ApplyResults(ctx context.Context, order *labhealth.Order, results *labhealth.OrderResults, readAt time.Time) (changed bool, err error) {
-	return s.storeResults(ctx, order, results, readAt, false)
-}
-
-func (s *Store) storeResults(ctx context.Context, order *labhealth.Order, results *labhealth.OrderResults, readAt time.Time, needsOrder bool) (changed bool, err error) {
 	if order == nil || order.ID == uuid.Nil {
 		return false, errNoOrder
 	}
+	key := orderKey{order.UserID, order.ID}
+	if key.user == uuid.Nil {
+		stored, _, err := s.Order(ctx, order.ID)
+		if err != nil {
+			return false, err
+		}
+		key.user = stored.UserID
+	}
+	return s.storeResults(ctx, key, results, readAt, false)
+}
+
+func (s *Store) storeResults(ctx context.Context, of orderKey, results *labhealth.OrderResults, readAt time.Time, needsOrder bool) (changed bool, err error) {
 	if results == nil {
 		return false, errNoResults
 	}
@@ -246,9 +301,7 @@ func (s *Store) storeResults(ctx context.Context, order *labhealth.Order, result
 	if err != nil {
 		return false, errNoResults
 	}
-	r := receivedResults{
-		orderID: order.ID, userID: order.UserID, version: newest.ClampUnixNano(readAt), status: results.Metadata.Status, document: string(document), needsOrder: needsOrder,
-	}
+	r := receivedResults{of, newest.ClampUnixNano(readAt), results.Metadata.Status, string(document), needsOrder}
 	err = s.transact(ctx, "apply results", func(tx *sql.Tx) (err error) {
 		changed, err = s.applyResults(ctx, tx, r)
 		return err

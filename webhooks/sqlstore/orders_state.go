@@ -10,6 +10,8 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/google/uuid"
+
 	labhealth "github.com/labhealth/labhealth-go"
 	"github.com/labhealth/labhealth-go/internal/jsonread"
 	"github.com/labhealth/labhealth-go/internal/newest"
@@ -42,8 +44,8 @@ func updatedAt(o *labhealth.Order) int64 {
 	return at
 }
 
-// transitionsOf returns the entries of the timeline that a version of an order has.
-func transitionsOf(o *labhealth.Order) []Transition {
+// transitionsOf returns the entries of the timeline that a version of an order of a user has.
+func transitionsOf(user uuid.UUID, o *labhealth.Order) []Transition {
 	all := make([]Transition, 0, len(o.Events)+1)
 	for _, events := range [][]labhealth.OrderEvent{o.Events, {o.LastEvent}} {
 		for i := range events {
@@ -51,7 +53,7 @@ func transitionsOf(o *labhealth.Order) []Transition {
 			if e.Status == "" {
 				continue
 			}
-			t := Transition{OrderID: o.ID, ID: strconv.FormatInt(e.ID, 10), At: timeOf(nanoseconds(e.CreatedAt)), Status: e.Status}
+			t := Transition{UserID: user, OrderID: o.ID, ID: strconv.FormatInt(e.ID, 10), At: timeOf(nanoseconds(e.CreatedAt)), Status: e.Status}
 			if e.ID == 0 {
 				// A list may have the time of an event with fewer digits.
 				t.ID = string(e.Status) + "@" + strconv.FormatInt(nanoseconds(e.CreatedAt.Truncate(time.Microsecond)), 10)

@@ -1,7 +1,6 @@
 package sqlstore
 
 import (
-	"context"
 	"database/sql"
 	"encoding/json"
 	"fmt"
@@ -12,61 +11,57 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/google/uuid"
 
 	labhealth "github.com/labhealth/labhealth-go"
 	"github.com/labhealth/labhealth-go/webhooks"
 )
 
-// memoryOrders is a dialect that keeps orders in maps.
+// memoryOrders keeps orders in maps.
 type memoryOrders struct {
-	*memory
-	rows      map[uuid.UUID]orderRow
-	timelines map[uuid.UUID]map[string]Transition
+	rows      map[orderKey]orderRow
+	timelines map[orderKey]map[string]Transition
 }
 
-func (m *memoryOrders) readOrders(_ context.Context, _ *sql.Tx, slots []*orderSlot) error {
-	for i, s := range slots {
-		if i > 0 && compareSlots(slots[i-1], s) >= 0 {
-			return fmt.Errorf("the orders are not in the order of their IDs")
+// apply does with the orders of a batch what a Store does.
+func (m *memoryOrders) apply(b *batch, now int64) ([]Applied, error) {
+	applied := slices.Clone(b.applied)
+	b.resetOrders(now)
+	for i, s := range b.orderSlots {
+		if i > 0 && compareSlots(b.orderSlots[i-1], s) >= 0 {
+			return nil, fmt.Errorf("the orders are not in the order of their keys")
 		}
-		if s.row, s.isStored = m.rows[s.id]; s.isStored && s.row.updated < s.lowest {
+		if s.row, s.isStored = m.rows[s.key]; s.isStored && s.row.updated < s.lowest {
 			s.row.document = ""
 		}
 		s.found = s.isStored
-		maps.Copy(s.timeline, m.timelines[s.id])
+		maps.Copy(s.timeline, m.timelines[s.key])
 	}
-	return nil
-}
-
-func (m *memoryOrders) writeOrders(_ context.Context, _ *sql.Tx, slots []*orderSlot) error {
-	for _, s := range slots {
+	for _, s := range b.decideOrders(applied, now) {
 		row := s.row
 		if row.document = s.newDocument(); row.document == "" {
-			row.document = m.rows[s.id].document
+			row.document = m.rows[s.key].document
 		}
-		m.rows[s.id] = row
-		if m.timelines[s.id] == nil {
-			m.timelines[s.id] = map[string]Transition{}
+		m.rows[s.key] = row
+		if m.timelines[s.key] == nil {
+			m.timelines[s.key] = map[string]Transition{}
 		}
-		maps.Copy(m.timelines[s.id], s.written)
+		maps.Copy(m.timelines[s.key], s.written)
 	}
-	return nil
+	return applied, nil
 }
 
 // applyTo applies batches to an empty store, and returns its content without what depends on the
 // time at which it was written.
 func applyTo(t testing.TB, batches [][]webhooks.Delivery) (content []string, transitions int) {
 	t.Helper()
-	m := &memoryOrders{memory: newMemory(false), rows: map[uuid.UUID]orderRow{}, timelines: map[uuid.UUID]map[string]Transition{}}
+	m := &memoryOrders{rows: map[orderKey]orderRow{}, timelines: map[orderKey]map[string]Transition{}}
 	s, err := Open(new(sql.DB), SQLite)
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.dialect = m
 	for _, deliveries := range batches {
 		b := newBatch(deliveries, s.version)
-		applied, err := s.apply(t.Context(), nil, b)
+		applied, err := m.apply(b, s.now().UnixNano())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -79,7 +74,7 @@ func applyTo(t testing.TB, batches [][]webhooks.Delivery) (content []string, tra
 		}
 		transitions += sum
 	}
-	for _, id := range slices.SortedFunc(maps.Keys(m.rows), func(a, b uuid.UUID) int { return strings.Compare(a.String(), b.String()) }) {
+	for _, id := range slices.SortedFunc(maps.Keys(m.rows), compareOrders) {
 		row := m.rows[id]
 		row.changed, row.checkAt, row.resultAt = 0, 0, 0
 		content = append(content, fmt.Sprintf("%+v", row))

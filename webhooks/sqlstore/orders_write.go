@@ -5,7 +5,6 @@ import (
 	"cmp"
 	"context"
 	"database/sql"
-	"errors"
 	"math"
 	"slices"
 
@@ -15,6 +14,13 @@ import (
 	"github.com/labhealth/labhealth-go/internal/newest"
 	"github.com/labhealth/labhealth-go/webhooks"
 )
+
+// orderKey identifies an order: one that two users name is two.
+type orderKey struct{ user, order uuid.UUID }
+
+func compareOrders(a, b orderKey) int {
+	return cmp.Or(bytes.Compare(a.user[:], b.user[:]), bytes.Compare(a.order[:], b.order[:]))
+}
 
 // orderRow is a row of labhealth_orders. Zero times and IDs are NULL where the column may be.
 type orderRow struct {
@@ -45,51 +51,121 @@ func scanOrder(rows *sql.Rows, r *orderRow, more ...any) error {
 	return err
 }
 
-// scanOrderSlot scans orderColumns, the document and the number of the slot, from 1.
-func scanOrderSlot(rows *sql.Rows, slots []*orderSlot) error {
-	var row orderRow
-	var n int
-	if err := scanOrder(rows, &row, &row.document, &n); err != nil {
-		return err
-	}
-	s := slots[n-1]
-	s.row, s.before, s.found, s.isStored = row, row, true, true
-	return nil
+// writeKey writes the key of an order.
+func (s *orderSlot) writeKey(w *rowWriter) {
+	w.int(int64(s.slot))
+	w.id(s.key.user)
+	w.id(s.key.order)
 }
 
-// scanOfOrder scans the number of the slot, from 1, and an entry of the timeline or, without an ID,
-// the status of the results.
-func scanOfOrder(rows *sql.Rows, slots []*orderSlot) error {
-	var n int
-	var id, status, detail string
-	var at int64
-	if err := rows.Scan(&n, &id, &at, &status, &detail); err != nil {
-		return err
-	}
-	s := slots[n-1]
-	if id == "" {
-		s.stored = labhealth.ResultsStatus(unescape(status))
+// readOrders locks the stored orders of slots, which are in the order of their keys, and reads
+// them. It reads the document of those that a received version is not newer than.
+func (s *Store) readOrders(ctx context.Context, tx *sql.Tx, slots []*orderSlot) error {
+	err := s.query(ctx, tx, func(rows *sql.Rows) error {
+		var row orderRow
+		var n int
+		if err := scanOrder(rows, &row, &row.document, &n); err != nil {
+			return err
+		}
+		slot := slots[n-1]
+		slot.row, slot.before, slot.found, slot.isStored = row, row, true, true
 		return nil
+	}, `SELECT `+orderColumns+`, CASE WHEN o.updated >= k.lowest THEN o.text ELSE '' END, k.n
+		FROM {k: slot smallint, user_id uuid, order_id uuid, lowest bigint}
+		{find o: * | labhealth_orders | o.slot = {slot} AND o.user_id = k.user_id AND o.order_id = k.order_id | {lock}}`,
+		rowList{len(slots), func(w *rowWriter, i int) {
+			slots[i].writeKey(w)
+			w.int(slots[i].lowest)
+		}})
+	if err != nil {
+		return err
 	}
-	t := newTransition(s.id, id, at, status, detail)
-	s.timeline[t.ID] = t
-	return nil
+	// Another statement sees what was committed while this one waited for the locks.
+	return s.query(ctx, tx, func(rows *sql.Rows) error {
+		var n int
+		var id, status, detail, results sql.Null[string]
+		var at sql.Null[int64]
+		if err := rows.Scan(&n, &id, &at, &status, &detail, &results); err != nil {
+			return err
+		}
+		slot := slots[n-1]
+		slot.stored = labhealth.ResultsStatus(unescape(results.V))
+		if id.Valid {
+			t := newTransition(slot.key, id.V, at.V, status.V, detail.V)
+			slot.timeline[t.ID] = t
+		}
+		return nil
+	}, `SELECT k.n, e.id, e.at, e.status, e.detail, r.status FROM {k: slot smallint, user_id uuid, order_id uuid}
+		{left e: * | labhealth_order_events | e.slot = {slot} AND e.user_id = k.user_id AND e.order_id = k.order_id}
+		{left r: status | labhealth_order_results | r.slot = {slot} AND r.user_id = k.user_id AND r.order_id = k.order_id}`,
+		rowList{len(slots), func(w *rowWriter, i int) { slots[i].writeKey(w) }})
 }
 
-// insertOrders and updateOrders write orders, with the rows in the middle. An empty document leaves
-// the stored one. A row that exists is updated only if the condition after updateOrders holds.
-const (
-	insertOrders = `INSERT INTO labhealth_orders AS o (order_id, user_id, updated, version, created, status, since, results,
-		transaction_id, parent_id, changed, missing, check_at, results_at, text) `
-	updateOrders = ` ON CONFLICT (order_id) DO UPDATE SET user_id = excluded.user_id, updated = excluded.updated,
-		version = excluded.version, created = excluded.created, status = excluded.status, since = excluded.since,
-		results = excluded.results, transaction_id = excluded.transaction_id, parent_id = excluded.parent_id,
-		changed = excluded.changed, missing = excluded.missing, check_at = excluded.check_at, results_at = excluded.results_at,
-		text = CASE excluded.text WHEN '' THEN o.text ELSE excluded.text END WHERE `
+// writeOrders writes slots and their transitions. An empty document leaves the stored one.
+func (s *Store) writeOrders(ctx context.Context, tx *sql.Tx, slots []*orderSlot) error {
+	const insert = `INSERT INTO labhealth_orders AS o (slot, user_id, order_id, updated, version, created, status, since, results,
+			transaction_id, parent_id, changed, missing, check_at, results_at, text)
+		SELECT {slot}, k.user_id, k.order_id, k.updated, k.version, k.created, k.status, k.since, k.results,
+			k.transaction_id, k.parent_id, k.changed, k.missing, k.check_at, k.results_at, k.text
+		FROM {k: slot smallint, user_id uuid, order_id uuid, updated bigint, version bigint, created bigint, status text, since bigint, results text, transaction_id uuid, parent_id uuid, changed bigint, missing bigint, check_at bigint, results_at bigint, text text}
+		WHERE {here} ON CONFLICT (slot, user_id, order_id) DO UPDATE SET version = excluded.version,
+			text = CASE WHEN excluded.text = '' THEN o.text ELSE excluded.text END`
+	const update = `, updated = excluded.updated, created = excluded.created, status = excluded.status, since = excluded.since,
+			results = excluded.results, transaction_id = excluded.transaction_id, parent_id = excluded.parent_id,
+			changed = excluded.changed, missing = excluded.missing, check_at = excluded.check_at, results_at = excluded.results_at`
+	var confirmed, others []*orderSlot
+	var transitions []Transition
+	for _, slot := range slots {
+		if slot.isConfirmed() {
+			confirmed = append(confirmed, slot)
+		} else {
+			others = append(others, slot)
+		}
+		transitions = append(transitions, sortedTimeline(slot.written)...)
+	}
+	// SQLite writes every index of a column that is set, also to the same value.
+	if _, err := s.exec(ctx, tx, insert, orderRows(confirmed)); err != nil {
+		return err
+	}
+	if _, err := s.exec(ctx, tx, insert+update, orderRows(others)); err != nil {
+		return err
+	}
+	_, err := s.exec(ctx, tx, `INSERT INTO labhealth_order_events AS e (slot, user_id, order_id, id, at, status, detail)
+		SELECT {slot}, k.user_id, k.order_id, k.id, k.at, k.status, k.detail
+		FROM {k: slot smallint, user_id uuid, order_id uuid, id text, at bigint, status text, detail text} WHERE {here}
+		ON CONFLICT (slot, user_id, order_id, id) DO UPDATE SET at = excluded.at, status = excluded.status, detail = excluded.detail`,
+		rowList{len(transitions), func(w *rowWriter, i int) {
+			t := &transitions[i]
+			w.int(int64(Slot(t.UserID)))
+			w.id(t.UserID)
+			w.id(t.OrderID)
+			w.text(escape(t.ID))
+			w.int(nanoseconds(t.At))
+			w.text(escape(string(t.Status)))
+			w.text(escape(string(t.Detail)))
+		}})
+	return err
+}
 
-	insertTransitions = `INSERT INTO labhealth_order_events AS e (order_id, id, at, status, detail) `
-	updateTransitions = ` ON CONFLICT (order_id, id) DO UPDATE SET at = excluded.at, status = excluded.status, detail = excluded.detail`
-)
+func orderRows(slots []*orderSlot) rowList {
+	return rowList{len(slots), func(w *rowWriter, i int) {
+		r := &slots[i].row
+		slots[i].writeKey(w)
+		w.int(r.updated)
+		w.int(r.version)
+		w.int(r.created)
+		w.text(escape(r.status))
+		w.int(r.since)
+		w.text(string(r.results))
+		w.idOrNull(r.transaction)
+		w.idOrNull(r.parent)
+		w.int(r.changed)
+		w.intOrNull(r.missing)
+		w.intOrNull(r.checkAt)
+		w.intOrNull(r.resultAt)
+		w.text(slots[i].newDocument())
+	}}
+}
 
 // receivedOrder is a version of an order in a delivery.
 type receivedOrder struct {
@@ -99,14 +175,14 @@ type receivedOrder struct {
 	updated, version int64
 	receivedAt       int64
 	isRead           bool // from the API: the service has the order
-	user             uuid.UUID
 	timeline         []Transition
 	delivery         int32
 }
 
 // orderSlot holds what is stored of an order, and what to write in its place.
 type orderSlot struct {
-	id                     uuid.UUID
+	key                    orderKey
+	slot                   int   // of the user
 	lowest                 int64 // the least time of a received version; the greatest int64 if there is none
 	checkSoon, resultsSoon bool  // a delivery says that the order, or its results, are to be read
 	now                    int64 // the time of the transaction
@@ -129,14 +205,14 @@ type orderSlot struct {
 }
 
 func newReceivedOrder(slot *orderSlot, order *labhealth.Order, document string) *receivedOrder {
-	return &receivedOrder{slot: slot, order: order, document: document, updated: updatedAt(order), user: order.UserID, timeline: transitionsOf(order)}
+	return &receivedOrder{slot: slot, order: order, document: document, updated: updatedAt(order), timeline: transitionsOf(slot.key.user, order)}
 }
 
 // orderOf returns the slot of an order.
-func (r *batchReader) orderOf(id uuid.UUID) *orderSlot {
-	n, isNew := r.orderIndex.of(id)
+func (r *batchReader) orderOf(key orderKey) *orderSlot {
+	n, isNew := r.orderIndex.of(key)
 	if isNew {
-		r.orderSlots = append(r.orderSlots, &orderSlot{id: id, lowest: math.MaxInt64})
+		r.orderSlots = append(r.orderSlots, &orderSlot{key: key, slot: Slot(key.user), lowest: math.MaxInt64})
 	}
 	return r.orderSlots[n]
 }
@@ -153,51 +229,65 @@ func (r *batchReader) addOrder(delivery int32, d webhooks.Delivery) error {
 		if err != nil {
 			return errUnencodable
 		}
-		o := newReceivedOrder(r.orderOf(data.ID), &data.Order, string(document))
-		o.version, o.delivery, o.user = r.version(d), delivery, cmp.Or(data.UserID, user)
+		user = cmp.Or(data.UserID, user)
+		o := newReceivedOrder(r.orderOf(orderKey{user, data.ID}), &data.Order, string(document))
+		o.version, o.delivery = r.version(d), delivery
 		o.receivedAt = newest.ClampUnixNano(d.Event.ReceivedAt)
 		o.slot.lowest = min(o.slot.lowest, o.updated)
 		r.orders = append(r.orders, o)
-		user = o.user
 	case *webhooks.CriticalResult:
-		r.orderOf(data.OrderID).resultsSoon = true
+		user = cmp.Or(data.UserID, user)
+		r.orderOf(orderKey{user, data.OrderID}).resultsSoon = true
 	case *webhooks.MatchReview:
 		if data.ResolvedOrderID == nil {
 			return nil
 		}
-		r.orderOf(*data.ResolvedOrderID).resultsSoon = true
+		if data.ResolvedUserID != nil {
+			user = *data.ResolvedUserID
+		}
+		r.orderOf(orderKey{user, *data.ResolvedOrderID}).resultsSoon = true
 	case *webhooks.LabAppointment:
-		r.orderOf(data.OrderID).checkSoon = true
+		user = cmp.Or(data.UserID, user)
+		r.orderOf(orderKey{user, data.OrderID}).checkSoon = true
 	default:
 		return nil
 	}
-	r.users = append(r.users, user.String())
+	r.of[delivery] = user
+	r.users = append(r.users, keyOf(user))
 	return nil
 }
 
 // applyOrders writes the orders of a batch, whose users are locked, and adds the new entries of
-// their timelines to b.transitions. Deliveries of one order may name different users, so it locks
-// the orders too, in the order of their IDs.
+// their timelines to b.transitions.
 func (s *Store) applyOrders(ctx context.Context, tx *sql.Tx, b *batch, applied []Applied) error {
 	b.transitions = nil
 	if len(b.orderSlots) == 0 {
 		return nil
 	}
 	now := s.now().UnixNano()
-	for _, slot := range b.orderSlots { // after a conflict
-		*slot = orderSlot{id: slot.id, lowest: slot.lowest, checkSoon: slot.checkSoon, resultsSoon: slot.resultsSoon, now: now,
-			timeline: map[string]Transition{}, written: map[string]Transition{}}
-	}
-	if err := s.dialect.readOrders(ctx, tx, b.orderSlots); err != nil {
+	b.resetOrders(now)
+	if err := s.readOrders(ctx, tx, b.orderSlots); err != nil {
 		return err
 	}
+	return s.writeOrders(ctx, tx, b.decideOrders(applied, now))
+}
+
+// resetOrders empties the slots of orders, also after a conflict.
+func (b *batch) resetOrders(now int64) {
+	for _, slot := range b.orderSlots {
+		*slot = orderSlot{key: slot.key, slot: slot.slot, lowest: slot.lowest, checkSoon: slot.checkSoon, resultsSoon: slot.resultsSoon, now: now,
+			timeline: map[string]Transition{}, written: map[string]Transition{}}
+	}
+}
+
+// decideOrders applies the received versions to the slots, and returns those to write.
+func (b *batch) decideOrders(applied []Applied, now int64) (write []*orderSlot) {
 	for _, r := range b.orders {
 		a := &applied[r.delivery]
 		outcome, transitions := r.slot.put(r)
 		count(&a.Changes, outcome)
 		a.Transitions += transitions
 	}
-	var write []*orderSlot
 	for _, slot := range b.orderSlots {
 		slot.settle(now)
 		if slot.isDirty {
@@ -205,10 +295,7 @@ func (s *Store) applyOrders(ctx context.Context, tx *sql.Tx, b *batch, applied [
 		}
 		b.transitions = append(b.transitions, slot.added...)
 	}
-	if len(write) == 0 {
-		return nil
-	}
-	return s.dialect.writeOrders(ctx, tx, write)
+	return write
 }
 
 // put applies a received version. It returns the number of transitions that are new.
@@ -217,7 +304,7 @@ func (s *orderSlot) put(r *receivedOrder) (outcome newest.Outcome, transitions i
 	if s.found {
 		outcome, wins = s.compare(r)
 	}
-	received := orderRow{id: s.id, user: r.user, updated: r.updated, version: r.version, created: nanoseconds(r.order.CreatedAt),
+	received := orderRow{id: s.key.order, user: s.key.user, updated: r.updated, version: r.version, created: nanoseconds(r.order.CreatedAt),
 		results: ResultsNone, document: r.document}
 	received.transaction, received.parent = chainOf(r.order)
 	missing := s.missing(r)
@@ -236,7 +323,7 @@ func (s *orderSlot) put(r *receivedOrder) (outcome newest.Outcome, transitions i
 	// A version that does not say what never changes, such as the response of an update, has what
 	// the others say.
 	before := winner
-	winner.user, winner.created = cmp.Or(winner.user, other.user), cmp.Or(winner.created, other.created)
+	winner.created = cmp.Or(winner.created, other.created)
 	winner.transaction, winner.parent = cmp.Or(winner.transaction, other.transaction), cmp.Or(winner.parent, other.parent)
 	s.isDirty = s.isDirty || winner != before
 	s.row, s.found = winner, true
@@ -366,29 +453,27 @@ func decodeOrder(document string) *labhealth.Order {
 	return o
 }
 
-func compareSlots(a, b *orderSlot) int { return bytes.Compare(a.id[:], b.id[:]) }
-
-// transitionArgs returns the columns of insertTransitions.
-func transitionArgs(t *Transition) (order, id string, at int64, status, detail string) {
-	return t.OrderID.String(), escape(t.ID), nanoseconds(t.At), escape(string(t.Status)), escape(string(t.Detail))
+// compareSlots orders slots by the place of their user, and then by their keys.
+func compareSlots(a, b *orderSlot) int {
+	return cmp.Or(cmp.Compare(a.slot, b.slot), compareOrders(a.key, b.key))
 }
 
 // receivedResults are results of an order that were read.
 type receivedResults struct {
-	orderID, userID uuid.UUID
-	version         int64
-	status          labhealth.ResultsStatus
-	document        string // JSON
-	needsOrder      bool   // they are stored only if the order is
+	orderKey
+	version    int64
+	status     labhealth.ResultsStatus
+	document   string // JSON
+	needsOrder bool   // they are stored only if the order is
 }
 
 // applyResults stores results in a transaction, and queues the reaction to them.
 func (s *Store) applyResults(ctx context.Context, tx *sql.Tx, r receivedResults) (changed bool, err error) {
-	if err := s.dialect.lockUsers(ctx, tx, []string{r.userID.String()}); err != nil {
+	if err := s.lockUsers(ctx, tx, []userKey{keyOf(r.user)}); err != nil {
 		return false, err
 	}
-	slot := &orderSlot{id: r.orderID, lowest: math.MinInt64, timeline: map[string]Transition{}}
-	if err := s.dialect.readOrders(ctx, tx, []*orderSlot{slot}); err != nil {
+	slot := &orderSlot{key: r.orderKey, slot: Slot(r.user), lowest: math.MinInt64, timeline: map[string]Transition{}}
+	if err := s.readOrders(ctx, tx, []*orderSlot{slot}); err != nil {
 		return false, err
 	}
 	if r.needsOrder && !slot.found {
@@ -401,44 +486,60 @@ func (s *Store) applyResults(ctx context.Context, tx *sql.Tx, r receivedResults)
 	if changed = outcome != newest.Same; changed {
 		revision++
 	}
-	user, text := cmp.Or(slot.row.user, r.userID), r.document
+	text := r.document
 	if text == document {
 		text = "" // the stored one stays
 	}
-	_, err = tx.ExecContext(ctx, s.dialect.bind(`INSERT INTO labhealth_order_results AS r (order_id, user_id, version, revision, status, text)
-		VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT (order_id) DO UPDATE SET user_id = excluded.user_id, version = excluded.version,
-		revision = excluded.revision, status = excluded.status,
-		text = CASE excluded.text WHEN '' THEN r.text ELSE excluded.text END`),
-		r.orderID.String(), user.String(), r.version, revision, escape(string(r.status)), text)
+	_, err = s.exec(ctx, tx, `INSERT INTO labhealth_order_results AS r (slot, user_id, order_id, version, revision, status, text)
+		VALUES ($1::smallint, $2::uuid, $3::uuid, $4::bigint, $5::integer, $6::text, $7::text)
+		ON CONFLICT (slot, user_id, order_id) DO UPDATE SET version = excluded.version, revision = excluded.revision, status = excluded.status,
+		text = CASE WHEN excluded.text = '' THEN r.text ELSE excluded.text END`,
+		Slot(r.user), r.user.String(), r.order.String(), r.version, revision, escape(string(r.status)), text)
 	if err != nil {
 		return false, err
 	}
+	isPast := slot.hadResults(r.status, s.past.Load())
 	if slot.found {
 		slot.stored = r.status
 		slot.settleResults(changed, r.version, s.now().UnixNano())
 	}
 	if slot.row != slot.before {
-		if err := s.dialect.writeOrders(ctx, tx, []*orderSlot{slot}); err != nil {
+		if err := s.writeOrders(ctx, tx, []*orderSlot{slot}); err != nil {
 			return false, err
 		}
 	}
-	if !changed {
-		return false, nil
+	if !changed || isPast {
+		return changed, nil
 	}
-	b := &batch{results: []resultsChange{{r.orderID, user, revision, digest(r.document)}}}
-	return true, s.queue(ctx, tx, b)
+	return true, s.queue(ctx, tx, &batch{results: []resultsChange{{r.orderKey, revision, digest(r.document)}}})
+}
+
+// hadResults reports whether a stored order without stored results had reached a status by a time
+// that says that there are such results, and none that says so since.
+func (s *orderSlot) hadResults(status labhealth.ResultsStatus, past int64) bool {
+	least := ResultsFinal
+	if status == labhealth.ResultsStatusPartial {
+		least = ResultsPartial
+	}
+	if !s.isStored || s.stored != "" || resultsRank[s.before.results] < resultsRank[least] {
+		return false
+	}
+	last := int64(0)
+	for _, t := range s.timeline {
+		if hasReported(t) {
+			last = max(last, nanoseconds(t.At))
+		}
+	}
+	return cmp.Or(last, s.before.reachedAt()) <= past
 }
 
 // compareResults compares results with the stored ones, whose revision and JSON it returns.
 func (s *Store) compareResults(ctx context.Context, tx *sql.Tx, r *receivedResults) (outcome newest.Outcome, revision int64, document string, err error) {
 	var version int64
-	err = tx.QueryRowContext(ctx, s.dialect.bind(`SELECT version, revision, text FROM labhealth_order_results WHERE order_id = ?`),
-		r.orderID.String()).Scan(&version, &revision, &document)
-	switch {
-	case errors.Is(err, sql.ErrNoRows):
-		return newest.Added, 0, "", nil
-	case err != nil:
-		return 0, 0, "", err
+	found, err := s.queryRow(ctx, tx, into{&version, &revision, &document}, `SELECT version, revision, text FROM labhealth_order_results
+		WHERE slot = $1::smallint AND user_id = $2::uuid AND order_id = $3::uuid`, Slot(r.user), r.user.String(), r.order.String())
+	if err != nil || !found {
+		return newest.Added, 0, "", err
 	}
 	if version > s.now().Add(maxSkew).UnixNano() { // the clock was ahead: it says nothing
 		version = math.MinInt64
@@ -475,12 +576,4 @@ func (s *orderSlot) isConfirmed() bool {
 	before := s.before
 	before.version, before.document = s.row.version, s.row.document
 	return s.isStored && s.row == before
-}
-
-// idText returns an ID, and nothing for the zero ID.
-func idText(id uuid.UUID) string {
-	if id == uuid.Nil {
-		return ""
-	}
-	return id.String()
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"database/sql"
+	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -35,8 +36,8 @@ var reactionKinds = []ReactionKind{ReactTransition, ReactResults, ReactSummary, 
 // Reaction is a change in the store that a program reacts to. It names what has changed, and the
 // program reads the current state from the store. Printed or logged, it shows the kind and the IDs.
 type Reaction struct {
-	// ID is the same in every call for this reaction. That of a transition or of results is also
-	// the same in every database that stores them.
+	// ID is the same in every call for this reaction, and in every database that stores the same
+	// versions.
 	ID     uuid.UUID
 	Kind   ReactionKind // what has changed
 	UserID uuid.UUID    // zero if no user of the order is known
@@ -51,30 +52,35 @@ type Reaction struct {
 
 // reactionRow is a row of labhealth_reactions.
 type reactionRow struct {
-	number, due int64
+	due, queued int64
 	id, user    uuid.UUID
 	kind        ReactionKind
 	order       uuid.NullUUID
 	at          int64 // place among the reactions of the order
 	attempts    int
 	body        string
+	row         string // where it is, while it is locked
 }
 
-// reactionColumns are the columns of scanReactions, in a table r.
-const reactionColumns = `r.number, r.due, r.id, r.kind, r.user_id, r.order_id, r.at, r.attempts, r.body`
+func (r *reactionRow) orderKey() orderKey { return orderKey{r.user, r.order.UUID} }
+
+func (r *reactionRow) place() place { return place{int64(Slot(r.user)), r.due} }
+
+// reactionColumns are the columns of scanReaction, in a table r.
+const reactionColumns = `CAST(r.{row} AS text), r.due, r.queued, r.id, r.kind, r.user_id, r.order_id, r.at, r.attempts, r.body`
 
 // scanReactions reads the rows of a query of reactionColumns.
-func scanReactions(ctx context.Context, q queryer, statement string, args ...any) (all []reactionRow, err error) {
-	err = query(ctx, q, func(rows *sql.Rows) error {
+func (s *Store) scanReactions(ctx context.Context, q queryer, text string, params ...any) (all []reactionRow, err error) {
+	err = s.query(ctx, q, func(rows *sql.Rows) error {
 		r, err := scanReaction(rows)
 		all = append(all, r)
 		return err
-	}, statement, args...)
+	}, text, params...)
 	return all, err
 }
 
-func scanReaction(rows *sql.Rows) (r reactionRow, err error) {
-	err = rows.Scan(&r.number, &r.due, &r.id, &r.kind, &r.user, &r.order, &r.at, &r.attempts, &r.body)
+func scanReaction(rows *sql.Rows, more ...any) (r reactionRow, err error) {
+	err = rows.Scan(append([]any{&r.row, &r.due, &r.queued, &r.id, &r.kind, &r.user, &r.order, &r.at, &r.attempts, &r.body}, more...)...)
 	return r, err
 }
 
@@ -108,7 +114,7 @@ func (r *reactionRow) reaction() Reaction {
 	switch r.kind {
 	case ReactTransition:
 		reaction.Transition = Transition{
-			OrderID: r.order.UUID, ID: unescape(b.ID), At: timeOf(r.at),
+			UserID: r.user, OrderID: r.order.UUID, ID: unescape(b.ID), At: timeOf(r.at),
 			Status: labhealth.OrderStatus(unescape(b.Status)), Detail: labhealth.OrderStatusDetail(unescape(b.Detail)),
 		}
 	case ReactResults: // has no fields of its own
@@ -127,9 +133,14 @@ func (r *reactionRow) reaction() Reaction {
 // reactionSpace is the name space of the IDs of reactions. It never changes.
 var reactionSpace = uuid.MustParse("6b5f1c1e-52f0-4f0e-9d0b-0d8f5a1c7e21")
 
-// reactionID returns the ID of a reaction to a change of an order.
-func reactionID(kind ReactionKind, orderID uuid.UUID, change string) uuid.UUID {
-	return uuid.NewHash(sha256.New(), reactionSpace, slices.Concat([]byte(kind), orderID[:], []byte(change)), 8)
+// reactionID returns the ID of a reaction to a change of something of a user.
+func reactionID(kind ReactionKind, user uuid.UUID, change ...[]byte) uuid.UUID {
+	return uuid.NewHash(sha256.New(), reactionSpace, slices.Concat([]byte(kind), user[:], slices.Concat(change...)), 8)
+}
+
+// resultsKey returns the ID of the reaction to a version of the results of an order.
+func resultsKey(of orderKey, revision int64, digest []byte) uuid.UUID {
+	return reactionID(ReactResults, of.user, of.order[:], []byte(strconv.FormatInt(revision, 10)+" "), digest)
 }
 
 // selected returns the kinds of changes that are queued.
@@ -170,7 +181,7 @@ func (s *Store) queue(ctx context.Context, tx *sql.Tx, b *batch) error {
 	}
 	var rows []reactionRow
 	if s.reactsTo(ReactTransition) {
-		rows = b.transitionReactions(rows)
+		rows = b.transitionReactions(rows, s.past.Load())
 	}
 	if s.reactsTo(ReactResults) {
 		rows = b.resultsReactions(rows)
@@ -185,23 +196,27 @@ func (s *Store) queue(ctx context.Context, tx *sql.Tx, b *batch) error {
 		return nil
 	}
 	b.queued = true
-	return s.dialect.addReactions(ctx, tx, rows, s.now().UnixNano())
+	return s.addReactions(ctx, tx, rows, s.now().UnixNano())
 }
 
 func (b *batch) resultsReactions(rows []reactionRow) []reactionRow {
 	for _, r := range b.results {
 		rows = append(rows, reactionRow{
-			id:   reactionID(ReactResults, r.orderID, strconv.FormatInt(r.revision, 10)+" "+string(r.digest)),
-			kind: ReactResults, user: r.userID, order: uuid.NullUUID{UUID: r.orderID, Valid: true}, at: afterTransitions, body: reactionBody{}.String(),
+			id:   resultsKey(r.orderKey, r.revision, r.digest),
+			kind: ReactResults, user: r.user, order: uuid.NullUUID{UUID: r.order, Valid: true}, at: afterTransitions, body: reactionBody{}.String(),
 		})
 	}
 	return rows
 }
 
-func (b *batch) transitionReactions(rows []reactionRow) []reactionRow {
+// transitionReactions adds the reactions to new transitions after a time.
+func (b *batch) transitionReactions(rows []reactionRow, past int64) []reactionRow {
 	for _, t := range b.transitions {
+		if !t.At.IsZero() && newest.ClampUnixNano(t.At) <= past {
+			continue
+		}
 		row := reactionRow{
-			id: reactionID(ReactTransition, t.OrderID, t.ID), kind: ReactTransition,
+			id: reactionID(ReactTransition, t.UserID, t.OrderID[:], []byte(t.ID)), kind: ReactTransition, user: t.UserID,
 			order: uuid.NullUUID{UUID: t.OrderID, Valid: true},
 			body:  reactionBody{ID: escape(t.ID), Status: escape(string(t.Status)), Detail: escape(string(t.Detail))}.String(),
 		}
@@ -221,39 +236,41 @@ func (b *batch) summaryReactions(rows []reactionRow) []reactionRow {
 		}
 		of := b.series[slot.series]
 		rows = append(rows, reactionRow{
-			id: uuid.New(), kind: ReactSummary, user: of.UserID,
-			body: reactionBody{ID: slot.id.String(), Resource: escape(of.Resource)}.String(),
+			id:   reactionID(ReactSummary, of.UserID, digest(of.Resource), slot.id[:], binary.AppendVarint(nil, slot.version), digest(slot.content)),
+			kind: ReactSummary, user: of.UserID, body: reactionBody{ID: slot.id.String(), Resource: escape(of.Resource)}.String(),
 		})
 	}
 	return rows
 }
 
 func (b *batch) samplesReactions(rows []reactionRow) []reactionRow {
-	type span struct {
+	type change struct {
 		from, to int64
-		changed  bool
+		content  []byte // what identifies the change
 	}
-	spans := make([]span, len(b.series))
+	changes := make([]change, len(b.series))
 	for i := range b.sampleSlots {
 		slot := &b.sampleSlots[i]
 		if !slot.changed {
 			continue
 		}
-		span := &spans[slot.series]
-		if !span.changed {
-			span.from, span.to, span.changed = slot.at, slot.at, true
+		c := &changes[slot.series]
+		if c.content == nil {
+			c.from, c.to, c.content = slot.at, slot.at, seriesKey(b.series[slot.series])
 		}
-		span.from, span.to = min(span.from, slot.at), max(span.to, slot.at)
+		c.from, c.to = min(c.from, slot.at), max(c.to, slot.at)
+		c.content = binary.AppendVarint(binary.AppendVarint(c.content, slot.at), slot.version)
+		c.content = append(c.content, slot.content.json(slot.at)...)
 	}
-	for i, span := range spans {
-		if !span.changed {
+	for i, c := range changes {
+		if c.content == nil {
 			continue
 		}
 		of := b.series[i]
 		rows = append(rows, reactionRow{
-			id: uuid.New(), kind: ReactSamples, user: of.UserID,
+			id: reactionID(ReactSamples, of.UserID, c.content), kind: ReactSamples, user: of.UserID,
 			body: reactionBody{
-				Resource: escape(of.Resource), Provider: escape(of.Provider), SourceType: escape(of.SourceType), From: span.from, To: span.to,
+				Resource: escape(of.Resource), Provider: escape(of.Provider), SourceType: escape(of.SourceType), From: c.from, To: c.to,
 			}.String(),
 		})
 	}

@@ -5,7 +5,6 @@ import (
 	"context"
 	"database/sql"
 	"iter"
-	"math"
 	"slices"
 	"time"
 
@@ -20,37 +19,42 @@ func (s *Store) wakeReactor() {
 	}
 }
 
-// reactionPart is one of the parts of the reactions that can be taken: new ones, and those whose
-// time has come, which have failed or were taken by a process that was killed.
-type reactionPart int
-
-const (
-	newReactions reactionPart = iota
-	dueReactions
-	reactionParts
-)
-
 // givenUp is the due of reactions that have failed for good.
-const givenUp = math.MaxInt64
+const givenUp = forever
 
-// start returns the position before the rows of a part.
-func (p reactionPart) start() position {
-	return [reactionParts]position{{math.MinInt64, math.MinInt64}, {0, math.MaxInt64}}[p]
+// addReactions queues reactions. One that is queued already stays as it is.
+func (s *Store) addReactions(ctx context.Context, tx *sql.Tx, rows []reactionRow, queued int64) error {
+	_, err := s.exec(ctx, tx, `INSERT INTO labhealth_reactions (slot, id, due, kind, user_id, order_id, at, queued, attempts, body)
+		SELECT {slot}, k.id, $1::bigint, k.kind, k.user_id, k.order_id, k.at, $1::bigint, 0, k.body
+		FROM {k: slot smallint, id uuid, kind text, user_id uuid, order_id uuid, at bigint, body text} WHERE {here} ON CONFLICT (slot, id) DO NOTHING`,
+		queued, rowList{len(rows), func(w *rowWriter, i int) {
+			r := &rows[i]
+			w.int(int64(Slot(r.user)))
+			w.id(r.id)
+			w.text(string(r.kind))
+			w.id(r.user)
+			w.idOrNull(r.order.UUID)
+			w.int(r.at)
+			w.text(r.body)
+		}})
+	if err == nil {
+		for i := range rows {
+			s.reactions.found(place{int64(Slot(rows[i].user)), queued})
+		}
+	}
+	return err
 }
-
-// until returns the greatest due of the rows of a part that can be taken.
-func (p reactionPart) until(now int64) int64 { return [reactionParts]int64{0, now}[p] }
 
 // reactionTake takes reactions in a transaction.
 type reactionTake struct {
 	s     *Store
 	limit int   // reactions to take: of each order, one
-	turn  int   // 0 or 1, alternating: which part gets the only one
 	now   int64 // what is due can be taken
 	lease int64 // the due of what is taken: until then, no other reactor takes it
 	// latest is the latest due that a clock can have set that is not ahead.
 	latest   int64
-	corrects bool // look for later ones
+	corrects bool  // look for later ones
+	slot     int64 // the only one to look at, or anySlot
 
 	seen  []reactionRow // whatever was looked at: the cursor has passed it
 	taken []reactionRow
@@ -60,18 +64,12 @@ type reactionTake struct {
 	isCorrect bool // there are no more rows with a due after latest
 }
 
-// run takes reactions. Those whose time has come get up to a half, so that neither they nor new
-// ones wait for the others. Of each order the first one is taken, unless one of them is being
-// called or has failed and waits: all others are delayed until the same time.
+// run takes reactions. Of each order the first one is taken, unless one of them is being called or
+// has failed and waits: all others are delayed until the same time.
 func (t *reactionTake) run(ctx context.Context, tx *sql.Tx) error {
-	for _, part := range []struct {
-		reactionPart
-		limit int
-	}{{dueReactions, (t.limit + t.turn) / 2}, {newReactions, t.limit}} {
-		if n := part.limit - countCalls(t.seen); n > 0 {
-			if err := t.look(ctx, tx, part.reactionPart, n); err != nil {
-				return err
-			}
+	if t.limit > 0 {
+		if err := t.look(ctx, tx); err != nil {
+			return err
 		}
 	}
 	if err := t.lookLater(ctx, tx); err != nil {
@@ -96,7 +94,7 @@ func (t *reactionTake) run(ctx context.Context, tx *sql.Tx) error {
 		return nil
 	}
 	t.moved = true
-	return t.s.dialect.changeReactions(ctx, tx, lease, `UPDATE labhealth_reactions SET due = ?`, t.lease)
+	return t.s.moveReactions(ctx, tx, lease, t.lease)
 }
 
 // lookLater reads and locks rows that wait for longer than any delay: the clock of the process that
@@ -106,10 +104,21 @@ func (t *reactionTake) lookLater(ctx context.Context, tx *sql.Tx) error {
 	if !t.corrects || n <= 0 {
 		return nil
 	}
-	rows, err := scanReactions(ctx, tx, t.s.dialect.bind(`SELECT `+reactionColumns+` FROM labhealth_reactions AS r WHERE r.due > ? AND r.due < ?`+
-		t.s.dialect.tryOrder()+firstReactions+t.s.dialect.skipLocked()), t.latest, int64(givenUp), n)
+	later := scan{slots: t.only(allSlots.ints)}
+	for i := range later.from {
+		later.from[i] = t.latest + 1
+	}
+	rows, err := t.read(ctx, tx, &later, givenUp-1, n)
 	t.seen, t.isCorrect = append(t.seen, rows...), len(rows) < n
 	return err
+}
+
+// only returns the slots to look at.
+func (t *reactionTake) only(slots []int64) []int64 {
+	if t.slot == anySlot {
+		return slots
+	}
+	return []int64{t.slot}
 }
 
 // dueOf returns when a row that waits is due: at once if a clock that was ahead has set the time.
@@ -122,78 +131,81 @@ func (t *reactionTake) dueOf(r reactionRow) int64 {
 
 // countCalls returns how many of the rows can be called at the same time: one of each order.
 func countCalls(rows []reactionRow) (n int) {
-	orders := map[uuid.UUID]bool{}
+	orders := map[orderKey]bool{}
 	for i := range rows {
 		if !rows[i].order.Valid {
 			n++
 		} else {
-			orders[rows[i].order.UUID] = true
+			orders[rows[i].orderKey()] = true
 		}
 	}
 	return n + len(orders)
 }
 
-// look reads and locks rows of a part that no other reactor has, until there are limit ones that
-// can be called at the same time, or there were several statements.
-func (t *reactionTake) look(ctx context.Context, tx *sql.Tx, p reactionPart, limit int) error {
+// look reads and locks rows that are due and that no other reactor has, until there are limit ones
+// that can be called at the same time, or there were several statements.
+func (t *reactionTake) look(ctx context.Context, tx *sql.Tx) error {
 	const statements = 4
-	for _, idle := range []bool{false, true} {
-		scan := t.s.reactionCursors[p].next(time.Now(), idle)
-		if idle && !scan.isRescan {
-			break
+	c := t.s.reactions
+	for n := 0; n < statements; n++ {
+		rest := t.limit - countCalls(t.seen)
+		if rest <= 0 {
+			return nil
 		}
-		rows, err := t.read(ctx, tx, p, scan, limit)
-		found, full := len(rows) > 0, len(rows) == limit
-		for n := 1; err == nil && full && n < statements && countCalls(rows) < limit; n++ {
-			rest := limit - countCalls(rows)
-			var more []reactionRow
-			more, err = t.read(ctx, tx, p, scanBehind(rows), rest)
-			rows, full = append(rows, more...), len(more) == rest
+		scan := c.next(time.Now(), n > 0 && len(t.seen) == 0)
+		scan.slots = t.only(scan.slots)
+		rows, err := t.read(ctx, tx, &scan, t.now, rest)
+		rows = slices.DeleteFunc(rows, func(r reactionRow) bool {
+			return slices.ContainsFunc(t.seen, func(seen reactionRow) bool { return seen.id == r.id && seen.user == r.user })
+		})
+		places := make([]place, len(rows))
+		for i := range rows {
+			places[i] = rows[i].place()
 		}
-		t.seen = append(t.seen, rows...)
-		if err != nil || found || scan.whole {
+		full := len(rows) == rest
+		c.end(scan, time.Now(), places, full)
+		t.seen, t.more = append(t.seen, rows...), full
+		if err != nil || scan.whole && len(rows) == 0 || len(t.seen) > 0 && !full {
 			return err
 		}
 	}
 	return nil
 }
 
-// scanBehind returns a scan of what is behind rows that were read.
-func scanBehind(rows []reactionRow) scan {
-	last := rows[len(rows)-1]
-	return scan{from: position{last.due, last.number}}
-}
-
 // read reads and locks up to limit rows of a scan.
-func (t *reactionTake) read(ctx context.Context, tx *sql.Tx, p reactionPart, scan scan, limit int) ([]reactionRow, error) {
-	s := t.s
-	rows, err := scanReactions(ctx, tx, s.dialect.bind(`SELECT `+reactionColumns+inReactions+s.dialect.tryOrder()+firstReactions+s.dialect.skipLocked()),
-		scan.from.due, scan.from.number, p.until(t.now), limit)
-	found, last := err == nil && len(rows) > 0, position{}
-	if found {
-		last = position{rows[len(rows)-1].due, rows[len(rows)-1].number}
+func (t *reactionTake) read(ctx context.Context, tx *sql.Tx, scan *scan, until int64, limit int) (all []reactionRow, err error) {
+	for chunk := range slices.Chunk(scan.slots, t.s.listSize()) {
+		rows, err := t.s.scanReactions(ctx, tx, `SELECT `+reactionColumns+` FROM {k: slot smallint, due bigint}
+			{each r: {row}, r.* | labhealth_reactions | r.slot = {slot} AND r.due >= k.due AND r.due <= $1::bigint | ORDER BY r.due, r.id LIMIT $2::integer{skip}}
+			LIMIT $2::integer`, until, limit-len(all), rowList{len(chunk), func(w *rowWriter, i int) { w.place(place{chunk[i], scan.from[chunk[i]]}) }})
+		if all = append(all, rows...); err != nil || len(all) >= limit {
+			return all, err
+		}
 	}
-	s.reactionCursors[p].end(scan, time.Now(), last, found, len(rows) == limit)
-	t.more = t.more || len(rows) == limit
-	return rows, err
+	return all, nil
 }
 
-// inReactions selects the rows of a part behind a position.
-const (
-	inReactions    = ` FROM labhealth_reactions AS r WHERE (r.due, r.number) > (?, ?) AND r.due <= ?`
-	firstReactions = ` ORDER BY r.due, r.number LIMIT ?`
-)
-
-// takeOrders returns the first reaction of each order, and all that are to be leased with it.
+// takeOrders returns the first reaction of each order, and all that are to be leased with it. An
+// order of which another reactor has locked a reaction is left to it.
 func (t *reactionTake) takeOrders(ctx context.Context, tx *sql.Tx, orders []orderKey) (heads, lease []reactionRow, err error) {
-	slices.SortFunc(orders, func(a, b orderKey) int {
-		return slices.Compare(append(a.user[:], a.order[:]...), append(b.user[:], b.order[:]...))
-	})
-	rows, err := t.s.dialect.ofOrders(ctx, tx, slices.Compact(orders))
+	slices.SortFunc(orders, compareOrders)
+	orders = slices.Compact(orders)
+	locked, err := t.s.reactionsOf(ctx, tx, orders, `{skip}`)
 	if err != nil {
 		return nil, nil, err
 	}
-	for _, order := range byOrder(rows) {
+	waiting, err := t.s.reactionsOf(ctx, tx, orders, ``) // those that are locked, and what others have
+	if err != nil {
+		return nil, nil, err
+	}
+	counts := map[orderKey]int{}
+	for i := range waiting {
+		counts[waiting[i].orderKey()]++
+	}
+	for _, order := range byOrder(locked) {
+		if counts[order[0].orderKey()] != len(order) {
+			continue
+		}
 		later := t.dueOf(slices.MaxFunc(order, func(a, b reactionRow) int { return cmp.Compare(t.dueOf(a), t.dueOf(b)) }))
 		if later <= t.now {
 			heads, lease = append(heads, order[0]), append(lease, order...)
@@ -204,11 +216,22 @@ func (t *reactionTake) takeOrders(ctx context.Context, tx *sql.Tx, orders []orde
 			continue
 		}
 		t.moved = true
-		if err := t.s.dialect.changeReactions(ctx, tx, order, `UPDATE labhealth_reactions SET due = ?`, later); err != nil {
+		if err := t.s.moveReactions(ctx, tx, order, later); err != nil {
 			return nil, nil, err
 		}
 	}
 	return heads, lease, nil
+}
+
+// reactionsOf reads the reactions of orders that wait, and locks them as lock says.
+func (s *Store) reactionsOf(ctx context.Context, tx *sql.Tx, orders []orderKey, lock string) ([]reactionRow, error) {
+	return s.scanReactions(ctx, tx, `SELECT `+reactionColumns+` FROM {k: slot smallint, user_id uuid, order_id uuid}
+		{each r: {row}, r.* | labhealth_reactions | r.slot = {slot} AND r.user_id = k.user_id AND r.order_id = k.order_id AND r.failed_at IS NULL | ORDER BY r.id`+lock+`}`,
+		rowList{len(orders), func(w *rowWriter, i int) {
+			w.int(int64(Slot(orders[i].user)))
+			w.id(orders[i].user)
+			w.id(orders[i].order)
+		}})
 }
 
 // byOrder returns the rows of each order, sorted by their place in it.
@@ -224,166 +247,220 @@ func byOrder(rows []reactionRow) (orders [][]reactionRow) {
 	return orders
 }
 
-// giveBackReactions moves the cursors back to rows that can be taken again.
+// sortReactions sorts rows by order, and those of an order by the place among them. Transitions of
+// the same time have the order of the timeline.
+func sortReactions(rows []reactionRow) {
+	slices.SortFunc(rows, func(a, b reactionRow) int {
+		c := cmp.Or(compareOrders(a.orderKey(), b.orderKey()), cmp.Compare(a.at, b.at))
+		if c == 0 && a.kind == ReactTransition && b.kind == ReactTransition {
+			c = compareTransitions(a.reaction().Transition, b.reaction().Transition)
+		}
+		return cmp.Or(c, cmp.Compare(a.queued, b.queued), slices.Compare(a.id[:], b.id[:]))
+	})
+}
+
+// giveBackReactions moves the cursor back to rows that can be taken again.
 func (s *Store) giveBackReactions(rows []reactionRow) {
 	for i := range rows {
-		p := newReactions
-		if rows[i].due > 0 {
-			p = dueReactions
-		}
-		s.reactionCursors[p].giveBack(position{rows[i].due, rows[i].number - 1})
+		s.reactions.found(rows[i].place())
 	}
 }
 
 // settlement is what becomes of a reaction that was taken.
 type settlement struct {
 	reactionRow        // as it was taken: its due is the lease
-	set         string // the start of a statement
-	args        []any
-	next        int64 // due of the others of the order: 0 if the next one may be called
+	isDone      bool   // it is deleted
+	next        int64  // its due otherwise
+	failedAt    int64  // when it has failed for good; 0 if it has not
+	reason      string // of that
+	hasFailed   bool   // an attempt is counted
+	others      int64  // due of the others of the order: 0 if the next one may be called
 }
 
 // settle writes what becomes of reactions, except those that another reactor has taken since, or
 // that are deleted. It returns the others of their orders that can be taken now.
-func (s *Store) settle(ctx context.Context, tx *sql.Tx, all []settlement) (released []reactionRow, err error) {
-	rows, orders := make([]reactionRow, len(all)), []orderKey(nil)
-	for i := range all {
-		rows[i] = all[i].reactionRow
-		if rows[i].order.Valid {
-			orders = append(orders, rows[i].orderKey())
-		}
-	}
-	if err := s.dialect.lockReactions(ctx, tx, locksOf(rows)); err != nil {
+func (s *Store) settle(ctx context.Context, tx *sql.Tx, all []settlement, now int64) (released []reactionRow, err error) {
+	waiting, err := s.lockSettled(ctx, tx, all)
+	if err != nil {
 		return nil, err
 	}
-	others := map[orderKey][]reactionRow{}
-	if len(orders) > 0 {
-		waiting, err := s.dialect.ofOrders(ctx, tx, orders)
-		if err != nil {
-			return nil, err
-		}
-		for _, order := range byOrder(waiting) {
-			others[order[0].orderKey()] = order
-		}
+	byKey := map[orderKey][]reactionRow{}
+	for _, r := range waiting {
+		byKey[r.orderKey()] = append(byKey[r.orderKey()], r)
 	}
 	var done []reactionRow
 	for _, one := range all {
-		if one.set == deleteReaction {
-			done = append(done, one.reactionRow)
-		} else if err := s.dialect.changeReactions(ctx, tx, []reactionRow{one.reactionRow}, one.set, one.args...); err != nil {
+		order := byKey[one.orderKey()]
+		n := slices.IndexFunc(order, func(r reactionRow) bool { return r.id == one.id && r.due == one.due })
+		if n < 0 { // taken by another reactor, or deleted
+			continue
+		}
+		if one.isDone {
+			done = append(done, order[n])
+		} else if err := s.settleOne(ctx, tx, order[n], one); err != nil {
 			return nil, err
 		}
-		more, err := s.settleOthers(ctx, tx, one, others[one.orderKey()])
-		if err != nil {
+		if !one.order.Valid {
+			continue
+		}
+		due := cmp.Or(one.others, now)
+		others := slices.DeleteFunc(slices.Clone(order), func(r reactionRow) bool { return r.id == one.id || r.due == due })
+		if err := s.moveReactions(ctx, tx, others, due); err != nil {
 			return nil, err
 		}
-		released = append(released, more...)
+		for i := range others {
+			if others[i].due = due; one.others == 0 {
+				released = append(released, others[i])
+			}
+		}
 	}
-	if len(done) == 0 {
-		return released, nil
-	}
-	return released, s.dialect.changeReactions(ctx, tx, done, deleteReaction)
+	_, err = s.exec(ctx, tx, `DELETE FROM labhealth_reactions WHERE {in: slot} AND {row} IN {any: tid}`, reactionSlots(done), reactionPlaces(done))
+	return released, err
 }
 
-const deleteReaction = `DELETE FROM labhealth_reactions`
-
-// settleOthers changes when the others of an order can be taken, unless the order was taken again.
-func (s *Store) settleOthers(ctx context.Context, tx *sql.Tx, one settlement, order []reactionRow) (released []reactionRow, err error) {
-	if !slices.ContainsFunc(order, func(r reactionRow) bool { return r.number == one.number && r.due == one.due }) {
-		return nil, nil
+// lockSettled locks the reactions that are settled, and those of the same orders.
+func (s *Store) lockSettled(ctx context.Context, tx *sql.Tx, all []settlement) ([]reactionRow, error) {
+	var orders []orderKey
+	var single []reactionRow
+	for i := range all {
+		if all[i].order.Valid {
+			orders = append(orders, all[i].orderKey())
+		} else {
+			single = append(single, all[i].reactionRow)
+		}
 	}
-	others := slices.DeleteFunc(slices.Clone(order), func(r reactionRow) bool { return r.number == one.number || r.due == one.next })
-	if len(others) == 0 {
-		return nil, nil
-	}
-	if err := s.dialect.changeReactions(ctx, tx, others, `UPDATE labhealth_reactions SET due = ?`, one.next); err != nil {
+	slices.SortFunc(orders, compareOrders)
+	slices.SortFunc(single, func(a, b reactionRow) int { return slices.Compare(a.id[:], b.id[:]) })
+	waiting, err := s.reactionsOf(ctx, tx, slices.Compact(orders), `{lock}`)
+	if err != nil {
 		return nil, err
 	}
-	for i := range others {
-		others[i].due = one.next
+	rest, err := s.scanReactions(ctx, tx, `SELECT `+reactionColumns+` FROM {k: slot smallint, id uuid}
+		{find r: {row}, r.* | labhealth_reactions | r.slot = {slot} AND r.id = k.id | {lock}}`,
+		rowList{len(single), func(w *rowWriter, i int) {
+			w.int(single[i].place().slot)
+			w.id(single[i].id)
+		}})
+	return append(waiting, rest...), err
+}
+
+func (s *Store) settleOne(ctx context.Context, tx *sql.Tx, row reactionRow, one settlement) error {
+	attempts := row.attempts
+	if one.hasFailed {
+		attempts++
 	}
-	if one.next > 0 {
-		return nil, nil
+	_, err := s.exec(ctx, tx, `UPDATE labhealth_reactions SET due = $3::bigint, attempts = $4::integer, failed_at = $5::bigint, reason = $6::text
+		WHERE slot = $1::smallint AND id = $2::uuid`, row.place().slot, row.id.String(), one.next, attempts, orNull(one.failedAt), orNull(one.reason))
+	return err
+}
+
+// moveReactions changes the due of rows that are locked.
+func (s *Store) moveReactions(ctx context.Context, tx *sql.Tx, rows []reactionRow, due int64) error {
+	if len(rows) == 0 {
+		return nil
 	}
-	return others, nil
+	_, err := s.exec(ctx, tx, `UPDATE labhealth_reactions SET due = $1::bigint WHERE {in: slot} AND {row} IN {any: tid}`,
+		due, reactionSlots(rows), reactionPlaces(rows))
+	return err
+}
+
+func reactionSlots(rows []reactionRow) inList {
+	slots := make([]int64, len(rows))
+	for i := range rows {
+		slots[i] = rows[i].place().slot
+	}
+	slices.Sort(slots)
+	return anyInt(slices.Compact(slots))
+}
+
+func reactionPlaces(rows []reactionRow) inList {
+	places := make([]string, len(rows))
+	for i := range rows {
+		places[i] = rows[i].row
+	}
+	return anyText(places)
+}
+
+// lockUserReactions locks the reactions of a user, in the order in which all do.
+func (s *Store) lockUserReactions(ctx context.Context, tx *sql.Tx, user userKey) error {
+	_, err := s.scanReactions(ctx, tx, `SELECT `+reactionColumns+` FROM labhealth_reactions AS r
+		WHERE r.slot = $1::smallint AND r.user_id = $2::uuid ORDER BY r.order_id, r.id{lock}`, user.slot, user.id)
+	return err
 }
 
 // FailedReaction is a reaction that was given up. Printed or logged, it shows no health data.
 type FailedReaction struct {
-	Number   int64     // identifies it in [Store.RequeueReaction]
-	Reaction Reaction  // as it was passed to the function
+	Reaction Reaction  // as it was passed to the function; its ID identifies it in [Store.RequeueReaction]
 	Attempts int       // number of attempts
 	FailedAt time.Time // time of the last attempt
 	Reason   string    // a fixed phrase, with the SQLSTATE if there is one; no part of the error
 }
 
-// FailedReactions iterates over the reactions that a [Reactor] has given up, oldest first. It holds
-// neither a transaction nor a connection between elements, so the program may requeue them in the
-// loop. It stops after an error.
+// FailedReactions iterates over the reactions that a [Reactor] has given up. It holds neither a
+// transaction nor a connection between elements, so the program may requeue them in the loop. It
+// stops after an error.
 func (s *Store) FailedReactions(ctx context.Context) iter.Seq2[FailedReaction, error] {
 	const limit = 1000
-	return pages(limit, 0, func(cursor int64) (page []FailedReaction, last int64, err error) {
+	return func(yield func(FailedReaction, error) bool) {
 		if err := s.usable(ctx); err != nil {
-			return nil, 0, err
+			yield(FailedReaction{}, err)
+			return
 		}
-		err = query(ctx, s.db, func(rows *sql.Rows) error {
-			var r reactionRow
-			var f FailedReaction
-			var failed int64
-			if err := rows.Scan(&r.number, &r.due, &r.id, &r.kind, &r.user, &r.order, &r.at, &r.attempts, &r.body, &failed, &f.Reason); err != nil {
-				return err
+		slots, err := s.slotsWith(ctx, s.db, `labhealth_reactions | o.slot = k.slot AND o.due = $1::bigint`, int64(givenUp))
+		var streams []*stream[FailedReaction]
+		for _, slot := range slots {
+			streams = append(streams, &stream[FailedReaction]{size: limit, read: func(ctx context.Context, last *FailedReaction) ([]FailedReaction, error) {
+				after := uuid.Nil
+				if last != nil {
+					after = last.Reaction.ID
+				}
+				return s.failedReactions(ctx, slot, after, limit)
+			}})
+		}
+		for f, failure := range chained(ctx, streams) {
+			if err = failure; err != nil || !yield(*f, nil) {
+				break
 			}
-			f.Number, f.Reaction, f.Attempts, f.FailedAt = r.number, r.reaction(), r.attempts, time.Unix(0, failed).UTC()
-			f.Reaction.Attempt = r.attempts
-			page, last = append(page, f), r.number
-			return nil
-		}, s.dialect.bind(`SELECT `+reactionColumns+`, coalesce(r.failed_at, 0), coalesce(r.reason, '') FROM labhealth_reactions AS r
-			WHERE r.due = ? AND r.number > ? ORDER BY r.number LIMIT ?`), int64(givenUp), cursor, limit)
-		return page, last, s.failed(ctx, "failed reactions", err)
-	})
+		}
+		if err != nil {
+			yield(FailedReaction{}, s.failed(ctx, "failed reactions", err))
+		}
+	}
+}
+
+func (s *Store) failedReactions(ctx context.Context, slot int64, after uuid.UUID, limit int) (page []FailedReaction, err error) {
+	err = s.query(ctx, s.db, func(rows *sql.Rows) error {
+		var f FailedReaction
+		var failed int64
+		r, err := scanReaction(rows, &failed, &f.Reason)
+		f.Reaction, f.Attempts, f.FailedAt = r.reaction(), r.attempts, time.Unix(0, failed).UTC()
+		f.Reaction.Attempt = r.attempts
+		page = append(page, f)
+		return err
+	}, `SELECT `+reactionColumns+`, coalesce(r.failed_at, 0), coalesce(r.reason, '') FROM labhealth_reactions AS r
+		WHERE r.slot = $1::smallint AND r.due = $2::bigint AND r.id > $3::uuid ORDER BY r.id LIMIT $4::integer`, slot, int64(givenUp), after.String(), limit)
+	return page, err
 }
 
 // RequeueReaction makes a reaction that was given up wait again, as if it had just been queued. Its
-// ID is unchanged. It returns false if there is none with that number.
-func (s *Store) RequeueReaction(ctx context.Context, number int64) (found bool, err error) {
-	err = s.transact(ctx, "requeue reaction", func(tx *sql.Tx) error {
-		result, err := tx.ExecContext(ctx, s.dialect.bind(`UPDATE labhealth_reactions SET due = 0, attempts = 0, failed_at = NULL, reason = NULL
-			WHERE due = ? AND number = ?`), int64(givenUp), number)
-		if err != nil {
-			return err
-		}
-		n, err := result.RowsAffected()
-		found = n > 0
-		return err
-	})
-	if err != nil || !found {
+// ID is unchanged. It returns false if there is none with that ID.
+func (s *Store) RequeueReaction(ctx context.Context, id uuid.UUID) (found bool, err error) {
+	if err := s.usable(ctx); err != nil {
 		return false, err
 	}
-	s.giveBackReactions([]reactionRow{{number: number}})
+	var row place
+	found, err = s.queryRow(ctx, s.db, into{&row.slot}, `SELECT r.slot FROM labhealth_reactions AS r WHERE r.slot IN {any: smallint} AND r.id = $1::uuid
+		AND r.failed_at IS NOT NULL`, id.String(), allSlots)
+	if err != nil || !found {
+		return false, s.failed(ctx, "requeue reaction", err)
+	}
+	row.due = s.now().UnixNano()
+	n, err := s.change(ctx, "requeue reaction", `UPDATE labhealth_reactions SET due = $3::bigint, attempts = 0, failed_at = NULL, reason = NULL
+		WHERE slot = $1::smallint AND id = $2::uuid AND failed_at IS NOT NULL`, row.slot, id.String(), row.due)
+	if err != nil || n == 0 {
+		return false, err
+	}
+	s.reactions.found(row)
 	s.wakeReactor()
 	return true, nil
-}
-
-// userReactions selects the reactions of a user, and those of the orders of the user that were
-// queued before the user was known. Its parameters are the user, uuid.Nil, and the user.
-const userReactions = ` FROM labhealth_reactions AS r
-	WHERE r.user_id = ? OR r.user_id = ? AND r.order_id IN (SELECT order_id FROM labhealth_orders WHERE user_id = ?)`
-
-// lockUserReactions waits until no reactor changes the reactions of a user, who is locked.
-func (s *Store) lockUserReactions(ctx context.Context, tx *sql.Tx, user string) error {
-	rows, err := scanReactions(ctx, tx, s.dialect.bind(`SELECT `+reactionColumns+userReactions), user, uuid.Nil.String(), user)
-	if err != nil || len(rows) == 0 {
-		return err
-	}
-	return s.dialect.lockReactions(ctx, tx, locksOf(rows))
-}
-
-// deleteReactions deletes the reactions of a user, who is locked.
-func (s *Store) deleteReactions(ctx context.Context, tx *sql.Tx, user string) error {
-	if err := s.lockUserReactions(ctx, tx, user); err != nil {
-		return err
-	}
-	_, err := tx.ExecContext(ctx, s.dialect.bind(`DELETE FROM labhealth_reactions WHERE (due, number) IN (SELECT r.due, r.number`+userReactions+`)`),
-		user, uuid.Nil.String(), user)
-	return err
 }

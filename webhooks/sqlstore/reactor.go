@@ -1,11 +1,13 @@
 package sqlstore
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -46,8 +48,9 @@ type Reactor struct {
 	// Store is the store whose reactions are called. It is required.
 	Store *Store
 	// React is called for each reaction. It is required. It may use the Store. It must return when
-	// ctx is done: one that does not has failed, and occupies one of the Parallel calls until it
-	// returns. Until then, this Reactor counts its further attempts as failed without a call.
+	// ctx is done: one that does not is abandoned a few seconds later and has failed, and another
+	// call takes its place. Until it returns, this Reactor counts its further attempts as failed
+	// without a call. If 100 abandoned calls have not returned, Run returns an error.
 	React func(ctx context.Context, r Reaction) error
 
 	Parallel int           // calls at the same time; 0 means 4
@@ -86,14 +89,18 @@ const (
 	ReactionCanceled ReactionResult = "canceled" // it failed because the Reactor stops, and will be called again
 )
 
-// maxAhead is the number of reactions that are taken before their calls can start.
-const maxAhead = 100
+// maxAhead is the number of reactions that are taken before their calls can start, and maxHung that
+// of abandoned calls after which a Reactor stops: each keeps a goroutine and what it waits for.
+const maxAhead, maxHung = 100, 100
+
+var errHung = errors.New("sqlstore: 100 calls of Reactor.React ignore their contexts and do not return")
 
 // Run calls React until ctx is done, and returns the error of ctx, or one that waiting does not
-// heal: an invalid field, or tables that are missing for five seconds or of a newer version. It
-// then gives the calls in flight Grace to end, and cancels their contexts after that. It does not
-// wait for those that ignore it. After other failures of the database it waits, longer each time,
-// up to 10 s. What fails is written to [Store.Logger]: also the returned error.
+// heal: an invalid field, tables that are missing for five seconds or of a newer version, or 100
+// calls that do not return. It then gives the calls in flight Grace to end, and cancels their
+// contexts after that. It does not wait for those that ignore it. After other failures of the
+// database it waits, longer each time, up to 10 s. What fails is written to [Store.Logger]: also
+// the returned error.
 func (r *Reactor) Run(ctx context.Context) error {
 	err := r.run(ctx)
 	if r != nil {
@@ -113,13 +120,17 @@ func (r *Reactor) run(ctx context.Context) error {
 	for ctx.Err() == nil {
 		run.collect() // before counting how many to take
 		more, err := run.turn(ctx, run.want())
-		if unhealed.isOver(err) {
+		if err == nil && len(run.hung) >= maxHung {
+			err = errHung
+		}
+		if err == errHung || unhealed.isOver(err) { //nolint:errorlint // it is never wrapped
 			run.stop(ctx)
 			return err
 		}
 		if err != nil {
 			failures++
-			backoff := min(50*time.Millisecond<<min(failures, 10), 10*time.Second)
+			n := max(1, failures-r.Store.slotFailures())
+			backoff := min(50*time.Millisecond<<min(n, 10), 10*time.Second)
 			run.wait(ctx, backoff/2+jitter.Within(backoff/2), false)
 			continue
 		}
@@ -163,7 +174,7 @@ func (r *Reactor) start(ctx context.Context) (*reacting, error) {
 		parallel: orDefault(r.Parallel, 4), timeout: orDefault(r.Timeout, time.Minute), poll: orDefault(r.Poll, time.Second),
 	}
 	run.jobs = make(chan *reactionCall, run.parallel+maxAhead)
-	run.ended = make(chan *reactionCall, 2*run.parallel+maxAhead)
+	run.ended = make(chan *reactionCall, 2*run.parallel+maxAhead+maxHung)
 	for range run.parallel {
 		run.workers.Go(run.work)
 	}
@@ -217,10 +228,9 @@ type reacting struct {
 	outstanding int                    // length of calling
 	hung        map[uuid.UUID]bool     // reactions of calls that ignore their contexts
 	finished    []*reactionCall        // ended and not settled
-	turns       int
-	slow        time.Duration // how long the transaction of the last turn took
-	corrected   time.Time     // when no reaction was due later than any delay
-	fast        int           // calls that end in the time that is worth taking reactions ahead for
+	slow        time.Duration          // how long the transaction of the last turn took
+	corrected   time.Time              // when no reaction was due later than any delay
+	fast        int                    // calls that end in the time that is worth taking reactions ahead for
 	results     map[ReactionResult]int
 }
 
@@ -233,25 +243,34 @@ type reactionCall struct {
 	hangs    bool            // an earlier call has not returned, so React is not called
 	started  atomic.Int64    // when React was called, in nanoseconds since the start of the Reactor; 0 before
 	took     atomic.Int64    // how long the call took, in nanoseconds; 0 before it has ended
-	over     atomic.Bool     // it has ended, or was given up because it ignores its context
+	over     atomic.Int32    // callEnded, or callAbandoned because it ignores its context; 0 before
 
 	// Valid after it has ended:
 	result ReactionResult // empty if it was not called
 	reason string
 }
 
-// work calls React, in one of the goroutines.
+// The values of reactionCall.over.
+const (
+	callEnded = iota + 1
+	callAbandoned
+)
+
+// work calls React, in one of the goroutines. One whose call was abandoned ends with the call:
+// another one has taken its place.
 func (r *reacting) work() {
-	exited := true
+	var c *reactionCall
 	defer func() {
-		if exited { // React has ended its goroutine with runtime.Goexit
+		if c != nil && c.over.Load() != callAbandoned { // React has ended its goroutine with runtime.Goexit
 			r.workers.Go(r.work)
 		}
 	}()
-	for c := range r.jobs {
-		r.perform(c)
+	for c = range r.jobs {
+		if r.perform(c); c.over.Load() == callAbandoned {
+			return
+		}
 	}
-	exited = false
+	c = nil
 }
 
 func (r *reacting) perform(c *reactionCall) {
@@ -266,14 +285,14 @@ func (r *reacting) perform(c *reactionCall) {
 }
 
 // abandonAfter is the time after which a call has ignored its context.
-func (r *reacting) abandonAfter() time.Duration { return r.timeout + r.timeout/4 }
+func (r *reacting) abandonAfter() time.Duration { return r.timeout + min(r.timeout/4, 5*time.Second) }
 
 func (r *reacting) call(c *reactionCall) {
 	err := error(&functionError{error: errPanicked}) // unless React returns
 	var deadline error
 	defer func() {
 		if v := recover(); v != nil { // which may contain anything
-			r.Store.warn("sqlstore: Reactor.React panicked", slog.String("panic", warn.Stack(v)))
+			r.Store.warn("sqlstore: the function of a Reactor or a Receiver panicked", slog.String("panic", warn.Stack(v)))
 		}
 		r.end(c, err, deadline)
 	}()
@@ -299,7 +318,7 @@ func (r *reacting) call(c *reactionCall) {
 // end records the result of a call, unless the call was given up before. deadline is the error of
 // its context.
 func (r *reacting) end(c *reactionCall, err, deadline error) {
-	if !c.over.CompareAndSwap(false, true) {
+	if !c.over.CompareAndSwap(0, callEnded) {
 		return
 	}
 	c.result, c.reason = r.result(c, err, deadline)
@@ -317,7 +336,7 @@ func (r *reacting) warnOfCall(c *reactionCall, err error) {
 	if c.result == ReactionFailed {
 		r.Store.warn("sqlstore: a reaction was given up: see Store.FailedReactions", attrs...)
 	} else if c.result == ReactionDelayed {
-		r.Store.warn("sqlstore: Reactor.React fails: reactions are called again, and given up after Attempts failures: log the errors in React", attrs...)
+		r.Store.warn("sqlstore: the function of a Reactor or a Receiver fails: it is called again, and given up after Attempts failures: log its errors in it", attrs...)
 	}
 }
 
@@ -343,11 +362,7 @@ func (r *reacting) result(c *reactionCall, err, deadline error) (ReactionResult,
 
 // want returns how many reactions to take: as many as can be called now, and those to take ahead.
 func (r *reacting) want() int {
-	ahead := r.fast
-	if len(r.hung) >= r.parallel {
-		ahead = 0
-	}
-	return r.parallel - len(r.hung) + ahead - r.outstanding
+	return r.parallel + r.fast - r.outstanding
 }
 
 // measure estimates how many calls end in a tenth of a second or, if that is longer, in the time of
@@ -389,23 +404,62 @@ func (r *reacting) turn(ctx context.Context, limit int) (more bool, err error) {
 	if limit <= 0 && len(r.finished) == 0 {
 		return false, nil
 	}
-	r.turns++
 	began := time.Now()
 	defer func() { r.slow = time.Since(began) }()
 	limited, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
+	if r.Store.OneSlot && r.Store.name == PostgreSQL {
+		return r.turnSlots(limited, limit)
+	}
+	return r.turnIn(limited, anySlot, limit, r.finished)
+}
+
+// turnSlots is a turn in one transaction for each slot: those of the calls that have ended, and
+// those with reactions that are due. A slot that fails does not stop the others.
+func (r *reacting) turnSlots(ctx context.Context, limit int) (more bool, failure error) {
+	slots, err := r.Store.slotsWith(ctx, r.Store.db, `labhealth_reactions | o.slot = k.slot AND o.due <= $1::bigint`, r.Store.now().UnixNano())
+	if err != nil {
+		return false, failed("react", err)
+	}
+	finished := map[int64][]*reactionCall{}
+	for _, c := range r.finished {
+		slot := c.row.place().slot
+		finished[slot] = append(finished[slot], c)
+		slots = append(slots, slot)
+	}
+	slices.Sort(slots)
+	calling := len(r.calling)
+	for _, slot := range r.Store.failing.without(slices.Compact(slots)) {
+		n := max(0, limit-(len(r.calling)-calling))
+		if n == 0 && len(finished[slot]) == 0 {
+			continue
+		}
+		again, err := r.turnIn(ctx, slot, n, finished[slot])
+		r.Store.failing.note(slot, err != nil)
+		more, failure = more || again, cmp.Or(failure, err)
+	}
+	return more, failure
+}
+
+// turnIn settles calls and takes reactions of one slot, or of any.
+func (r *reacting) turnIn(ctx context.Context, slot int64, limit int, finished []*reactionCall) (more bool, err error) {
 	var take *reactionTake
 	var released []reactionRow
-	err = r.Store.transact(limited, "react", func(tx *sql.Tx) (err error) {
+	err = r.Store.transact(ctx, "react", func(tx *sql.Tx) (err error) {
 		if take != nil { // after a conflict
 			r.Store.giveBackReactions(take.seen)
 		}
 		now := r.Store.now()
 		take = &reactionTake{
-			s: r.Store, limit: limit, turn: r.turns % 2, now: now.UnixNano(), lease: r.leaseAt(now).UnixNano(),
+			s: r.Store, slot: slot, limit: limit, now: now.UnixNano(), lease: r.leaseAt(now).UnixNano(),
 			latest: now.Add(max(time.Hour, r.Delay, 2*r.timeout+maxSlow)).UnixNano(), corrects: time.Since(r.corrected) >= time.Minute,
 		}
-		released, err = r.settleAndTake(limited, tx, take, now)
+		if released, err = r.Store.settle(ctx, tx, r.settlements(finished, now), now.UnixNano()); err == nil {
+			err = take.run(ctx, tx)
+		}
+		if err == nil && len(finished) == 0 && !take.moved {
+			err = errIdle
+		}
 		return err
 	})
 	if err != nil && !errors.Is(err, errIdle) {
@@ -415,7 +469,7 @@ func (r *reacting) turn(ctx context.Context, limit int) (more bool, err error) {
 		if !isEnding(ctx) {
 			r.Store.checkDatabase(calling, err)
 		}
-		if r.Observe.Fail != nil && ctx.Err() == nil {
+		if r.Observe.Fail != nil && r.ctx.Err() == nil {
 			r.Observe.Fail(ctx, err)
 		}
 		return false, err
@@ -423,33 +477,14 @@ func (r *reacting) turn(ctx context.Context, limit int) (more bool, err error) {
 	if err == nil { // an idle turn writes nothing
 		r.Store.checkDatabase(calling, nil)
 	}
-	r.committed(take, released)
+	r.committed(take, finished, released)
 	return take.more && take.moved, nil
 }
 
-// settleAndTake is what a turn does in its transaction. The error is errIdle if it does nothing.
-func (r *reacting) settleAndTake(ctx context.Context, tx *sql.Tx, take *reactionTake, now time.Time) (released []reactionRow, err error) {
-	if err := r.Store.dialect.preferIndexes(ctx, tx); err != nil {
-		return nil, err
-	}
-	if len(r.finished) > 0 {
-		if released, err = r.Store.settle(ctx, tx, r.settlements(now)); err != nil {
-			return nil, err
-		}
-	}
-	if err := take.run(ctx, tx); err != nil {
-		return nil, err
-	}
-	if len(r.finished) == 0 && !take.moved {
-		return nil, errIdle
-	}
-	return released, nil
-}
-
 // committed records what a turn has settled and taken.
-func (r *reacting) committed(take *reactionTake, released []reactionRow) {
+func (r *reacting) committed(take *reactionTake, finished []*reactionCall, released []reactionRow) {
 	var back []reactionRow
-	for _, c := range r.finished {
+	for _, c := range finished {
 		r.results[c.result]++
 		if c.result == "" || c.result == ReactionCanceled {
 			row := c.row
@@ -458,7 +493,7 @@ func (r *reacting) committed(take *reactionTake, released []reactionRow) {
 		}
 	}
 	delete(r.results, "")
-	r.finished = nil
+	r.finished = slices.DeleteFunc(r.finished, func(c *reactionCall) bool { return slices.Contains(finished, c) })
 	r.Store.giveBackReactions(append(back, released...))
 	if take.corrects && take.isCorrect {
 		r.corrected = time.Now()
@@ -472,21 +507,20 @@ func (r *reacting) committed(take *reactionTake, released []reactionRow) {
 	}
 }
 
-// settlements returns what to write for the calls that have ended.
-func (r *reacting) settlements(now time.Time) (all []settlement) {
-	const fail = `UPDATE labhealth_reactions SET attempts = attempts + 1, due = ?, failed_at = ?, reason = ?`
-	for _, c := range r.finished {
+// settlements returns what to write for calls that have ended.
+func (r *reacting) settlements(finished []*reactionCall, now time.Time) (all []settlement) {
+	for _, c := range finished {
 		one := settlement{reactionRow: c.row}
 		switch c.result {
 		case ReactionDone:
-			one.set = deleteReaction
+			one.isDone = true
 		case ReactionFailed:
-			one.set, one.args = fail, []any{int64(givenUp), now.UnixNano(), c.reason}
+			one.hasFailed, one.next, one.failedAt, one.reason = true, givenUp, now.UnixNano(), c.reason
 		case ReactionDelayed:
-			one.next = now.Add(delayAfter(orDefault(r.Delay, 5*time.Second), c.row.attempts)).UnixNano()
-			one.set, one.args = fail, []any{one.next, nil, nil}
+			one.hasFailed, one.next = true, now.Add(delayAfter(orDefault(r.Delay, 5*time.Second), c.row.attempts)).UnixNano()
+			one.others = one.next
 		default: // it is given back
-			one.set, one.args = `UPDATE labhealth_reactions SET due = ?`, []any{c.was}
+			one.next = c.was
 		}
 		all = append(all, one)
 	}
@@ -523,13 +557,14 @@ func (r *reacting) remove(c *reactionCall) {
 func (r *reacting) abandon() {
 	for c := range r.calling {
 		started := time.Duration(c.started.Load())
-		if started == 0 || time.Since(r.began)-started < r.abandonAfter() || !c.over.CompareAndSwap(false, true) {
+		if started == 0 || time.Since(r.began)-started < r.abandonAfter() || !c.over.CompareAndSwap(0, callAbandoned) {
 			continue
 		}
 		c.result, c.reason = r.result(c, context.DeadlineExceeded, context.DeadlineExceeded)
 		r.hung[c.row.id] = true
 		r.remove(c)
-		r.Store.warn("sqlstore: Reactor.React ignores its context and does not return: it occupies one of the Parallel calls",
+		r.workers.Go(r.work)
+		r.Store.warn("sqlstore: the function of a Reactor or a Receiver ignores its context and does not return: it is abandoned, and its goroutine is kept until it returns",
 			slog.String("kind", string(c.reaction.Kind)), slog.Int("hanging", len(r.hung)))
 		if r.Observe.End != nil {
 			r.Observe.End(c.observed, c.reaction, c.result, context.DeadlineExceeded)

@@ -30,8 +30,8 @@ func TestReactionDelays(t *testing.T) {
 			c := &reactionCall{row: reactionRow{attempts: attempts}}
 			run.end(c, fmt.Errorf("canary Ada"), nil)
 			run.finished = []*reactionCall{c}
-			one := run.settlements(now)[0]
-			if one.args[0] == int64(givenUp) {
+			one := run.settlements(run.finished, now)[0]
+			if one.next == givenUp {
 				got = append(got, "failed")
 			} else {
 				got = append(got, time.Duration(one.next-now.UnixNano()).String())
@@ -87,9 +87,9 @@ func TestReactionOrder(t *testing.T) {
 			{ID: "10", At: time.Unix(2, 0)}, {ID: "9", At: time.Unix(2, 0)}, {ID: "ordered@1", At: time.Unix(2, 0)}, {ID: "11", At: time.Unix(1, 0)},
 		},
 	}
-	rows := b.transitionReactions(b.resultsReactions(nil))
+	rows := b.transitionReactions(b.resultsReactions(nil), 0)
 	for i := range rows {
-		rows[i].number = int64(i)
+		rows[i].queued = int64(i)
 	}
 	sortReactions(rows)
 	var got []string
@@ -124,8 +124,8 @@ func TestPrintReaction(t *testing.T) {
 				t.Errorf("%s, want %s", got, test.want)
 			}
 		}
-		f := FailedReaction{Number: 3, Reaction: test.r, Attempts: 10, Reason: "it took too long"}
-		want := "sqlstore.FailedReaction{3 " + test.want + " 10 attempts, it took too long}"
+		f := FailedReaction{Reaction: test.r, Attempts: 10, Reason: "it took too long"}
+		want := "sqlstore.FailedReaction{" + test.want + " 10 attempts, it took too long}"
 		if got := fmt.Sprintf("%#v", f); got != want {
 			t.Errorf("%s, want %s", got, want)
 		}

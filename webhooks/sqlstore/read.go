@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"database/sql"
-	"errors"
 	"slices"
 
 	"github.com/google/uuid"
@@ -19,13 +18,10 @@ func (s *Store) Summary(ctx context.Context, key webhooks.SummaryKey) (data webh
 		return nil, false, err
 	}
 	var document string
-	err = s.db.QueryRowContext(ctx, s.dialect.bind(`SELECT m.text FROM labhealth_series AS r JOIN labhealth_summaries AS m ON m.series_id = r.id
-		WHERE r.key = ? AND m.id = ?`),
-		seriesKey(webhooks.Series{UserID: key.UserID, Resource: key.Resource}), key.ID.String()).Scan(&document)
-	switch {
-	case errors.Is(err, sql.ErrNoRows):
-		return nil, false, nil
-	case err != nil:
+	found, err := s.queryRow(ctx, s.db, into{&document}, `SELECT m.text FROM labhealth_series AS r JOIN labhealth_summaries AS m ON m.slot = r.slot AND m.series = r.series
+		WHERE r.slot = $1::smallint AND r.user_id = $2::uuid AND r.key = $3::bytea AND m.id = $4::uuid`,
+		Slot(key.UserID), key.UserID.String(), seriesKey(webhooks.Series{UserID: key.UserID, Resource: key.Resource}), key.ID.String())
+	if err != nil || !found {
 		return nil, false, s.failed(ctx, "summary", err)
 	}
 	return payload(key.Resource, document), true, nil
@@ -51,16 +47,13 @@ func (s *Store) seriesOf(ctx context.Context, userID uuid.UUID) (all []webhooks.
 	if err := s.usable(ctx); err != nil {
 		return nil, err
 	}
-	err = query(ctx, s.db, func(rows *sql.Rows) error {
+	err = s.query(ctx, s.db, func(rows *sql.Rows) error {
 		of := webhooks.Series{UserID: userID}
-		if err := rows.Scan(&of.Resource, &of.Provider, &of.SourceType); err != nil {
-			return err
-		}
-		of.Resource, of.Provider, of.SourceType = unescape(of.Resource), unescape(of.Provider), unescape(of.SourceType)
+		err := rows.Scan(unescaped{&of.Resource}, unescaped{&of.Provider}, unescaped{&of.SourceType})
 		all = append(all, of)
-		return nil
-	}, s.dialect.bind(`SELECT r.resource, r.provider, r.source_type FROM labhealth_series AS r
-		WHERE r.user_id = ? AND EXISTS (SELECT 1 FROM labhealth_samples AS s WHERE s.series_id = r.id)`), userID.String())
+		return err
+	}, `SELECT r.resource, r.provider, r.source_type FROM labhealth_series AS r WHERE r.slot = $1::smallint AND r.user_id = $2::uuid
+		AND EXISTS (SELECT 1 FROM labhealth_samples AS s WHERE s.slot = $1::smallint AND s.series = r.series)`, Slot(userID), userID.String())
 	if err != nil {
 		return nil, err
 	}

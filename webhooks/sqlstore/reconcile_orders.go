@@ -4,10 +4,10 @@ import (
 	"context"
 	"database/sql"
 	"errors"
-	"fmt"
 	"maps"
 	"math"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -26,11 +26,11 @@ func (r *Reconciler) Order(ctx context.Context, orderID uuid.UUID) (Reconciled, 
 		if err := p.readOrder(ctx, orderID); err != nil {
 			return false, err
 		}
-		ids, err := p.withResults(ctx, `order_id`, orderID)
-		if err != nil || len(ids) == 0 {
-			return true, err
+		orders, err := p.withResults(ctx, allSlots.ints, `o.order_id`, orderID)
+		for i := 0; i < len(orders) && err == nil; i++ {
+			err = p.readResults(ctx, orders[i])
 		}
-		return true, p.readResults(ctx, orderID)
+		return true, err
 	}}
 	return p.once(ctx)
 }
@@ -288,46 +288,57 @@ func (p *pass) compareStored(ctx context.Context, until int64) error {
 	if from == 0 {
 		from = math.MinInt64
 	}
-	for after := uuid.Nil; ; {
-		var ids []uuid.UUID
-		n := 0
-		err := query(ctx, p.Store.db, func(rows *sql.Rows) error {
-			var id uuid.UUID
-			if err := rows.Scan(&from, &id); err != nil {
+	const which = `o.slot = $1::smallint AND o.created >= $2::bigint AND o.created < $3::bigint AND o.missing IS NULL`
+	slots, err := p.Store.slotsWith(ctx, p.Store.db, `labhealth_orders | `+strings.Replace(which, `$1::smallint`, `k.slot AND $1::smallint = 0`, 1), 0, from, until)
+	if err != nil {
+		return p.Store.failed(ctx, "reconcile", err)
+	}
+	for _, slot := range slots {
+		created, last := from, orderKey{}
+		for more := true; more; {
+			var unlisted []orderKey
+			n := 0
+			err := p.Store.query(ctx, p.Store.db, func(rows *sql.Rows) error {
+				err := rows.Scan(&created, &last.user, &last.order)
+				if _, isListed := p.seen[last.order]; !isListed {
+					unlisted = append(unlisted, last)
+				}
+				n++
+				return err
+			}, `SELECT o.created, o.user_id, o.order_id FROM labhealth_orders AS o WHERE `+which+` AND (o.created, o.user_id, o.order_id) > ($2::bigint, $4::uuid, $5::uuid)
+				ORDER BY o.created, o.user_id, o.order_id LIMIT 1000`, slot, created, until, last.user.String(), last.order.String())
+			if err != nil {
+				return p.Store.failed(ctx, "reconcile", err)
+			}
+			if err := p.readUnlisted(ctx, unlisted); err != nil {
 				return err
 			}
-			n, after = n+1, id
-			if _, isListed := p.seen[id]; !isListed {
-				ids = append(ids, id)
-			}
-			return nil
-		}, p.Store.dialect.bind(`SELECT created, order_id FROM labhealth_orders
-			WHERE created >= ? AND (created, order_id) > (?, ?) AND created < ? AND missing IS NULL
-			ORDER BY created, order_id LIMIT 1000`), from, from, after.String(), until)
-		if err != nil {
-			return p.Store.failed(ctx, "reconcile", err)
-		}
-		if err := p.readUnlisted(ctx, ids); err != nil || n < 1000 {
-			return err
+			more = n == 1000
 		}
 	}
+	return nil
 }
 
 // readUnlisted reads orders one by one. Those that cannot be read are due soon.
-func (p *pass) readUnlisted(ctx context.Context, ids []uuid.UUID) error {
-	failed, err := p.each(ctx, len(ids), func(p *pass, ctx context.Context, i int) error { return p.readOrder(ctx, ids[i]) })
+func (p *pass) readUnlisted(ctx context.Context, orders []orderKey) error {
+	failed, err := p.each(ctx, len(orders), func(p *pass, ctx context.Context, i int) error { return p.readOrder(ctx, orders[i].order) })
 	if err != nil {
 		return err
 	}
 	soon := time.Now().Add(retryTime).UnixNano()
 	for _, i := range failed {
-		if _, err := p.Store.exec(ctx, `UPDATE labhealth_orders SET check_at = ? WHERE order_id = ? AND (check_at IS NULL OR check_at > ?)`,
-			soon, ids[i].String(), soon); err != nil {
+		if _, err := p.Store.change(ctx, "reconcile", `UPDATE labhealth_orders SET check_at = $4::bigint`+ofOrder+` AND (check_at IS NULL OR check_at > $4::bigint)`,
+			append(orders[i].params(), soon)...); err != nil {
 			return err
 		}
 	}
 	return nil
 }
+
+// ofOrder is the condition for an order, with the parameters of params.
+const ofOrder = ` WHERE slot = $1::smallint AND user_id = $2::uuid AND order_id = $3::uuid`
+
+func (k orderKey) params() []any { return []any{Slot(k.user), k.user.String(), k.order.String()} }
 
 // readOrder reads one order. If the service does not have it, it is missing.
 func (p *pass) readOrder(ctx context.Context, id uuid.UUID) error {
@@ -336,19 +347,38 @@ func (p *pass) readOrder(ctx context.Context, id uuid.UUID) error {
 	switch {
 	case isMissing(err):
 		// It may come back, so it is looked for again, but seldom.
-		later := readAt.Add(longestWait).UnixNano()
-		changed, err := p.Store.exec(ctx, `UPDATE labhealth_orders SET missing = ?, changed = ?, results_at = CASE WHEN results_at IS NOT NULL THEN CAST(? AS bigint) END,
-			check_at = CASE WHEN check_at IS NOT NULL THEN CAST(? AS bigint) END WHERE order_id = ? AND missing IS NULL`,
-			readAt.UnixNano(), readAt.UnixNano(), later, later, id.String())
-		if changed > 0 {
-			p.found.MissingOrders++
-			p.found.MissingOrderIDs = appendMissing(p.found.MissingOrderIDs, id)
-		}
-		return err
+		return p.setMissing(ctx, id, readAt, readAt.Add(longestWait))
 	case err != nil:
 		return err
 	}
 	return p.applyOrders(ctx, []labhealth.Order{*order}, readAt)
+}
+
+// setMissing stores that the service does not have an order, and when to look for it again.
+func (p *pass) setMissing(ctx context.Context, id uuid.UUID, at, later time.Time) error {
+	orders, err := p.storedOrders(ctx, allSlots.ints, `o.order_id = $1::uuid`, id)
+	for i := 0; i < len(orders) && err == nil; i++ {
+		var changed int64
+		changed, err = p.Store.change(ctx, "reconcile", `UPDATE labhealth_orders SET missing = $4::bigint, changed = $4::bigint,
+			results_at = CASE WHEN results_at IS NOT NULL THEN $5::bigint END, check_at = CASE WHEN check_at IS NOT NULL THEN $5::bigint END`+ofOrder+` AND missing IS NULL`,
+			append(orders[i].params(), at.UnixNano(), later.UnixNano())...)
+		if changed > 0 {
+			p.found.MissingOrders++
+			p.found.MissingOrderIDs = appendMissing(p.found.MissingOrderIDs, id)
+		}
+	}
+	return err
+}
+
+// storedOrders returns the stored orders of slots with an ID in a condition.
+func (p *pass) storedOrders(ctx context.Context, slots []int64, where string, id uuid.UUID) (orders []orderKey, err error) {
+	err = p.Store.query(ctx, p.Store.db, func(rows *sql.Rows) error {
+		var key orderKey
+		err := rows.Scan(&key.user, &key.order)
+		orders = append(orders, key)
+		return err
+	}, `SELECT o.user_id, o.order_id FROM labhealth_orders AS o WHERE o.slot IN {any: smallint} AND `+where+` ORDER BY o.user_id, o.order_id`, id.String(), anyInt(slots))
+	return orders, p.Store.failed(ctx, "reconcile", err)
 }
 
 // applyOrders applies orders that were read.
@@ -370,7 +400,7 @@ func (p *pass) applyOrders(ctx context.Context, orders []labhealth.Order, readAt
 
 // dueOrder is a stored order that is to be read.
 type dueOrder struct {
-	id    uuid.UUID
+	orderKey
 	due   int64
 	since int64 // when it reached its status
 	final bool  // final results are stored
@@ -380,16 +410,32 @@ type dueOrder struct {
 // the longest wait was set by a clock that was ahead.
 func (p *pass) dueOrders(ctx context.Context, column string) (orders []dueOrder, err error) {
 	now := time.Now()
-	read := `SELECT * FROM (SELECT order_id, ` + column + `, coalesce(nullif(since, 0), nullif(updated, 0), nullif(created, 0), changed),
-		` + hasFinalResults + ` FROM labhealth_orders AS o WHERE ` + column + ` %s ? ORDER BY ` + column + ` LIMIT ?) AS due`
-	err = query(ctx, p.Store.db, func(rows *sql.Rows) error {
-		var o dueOrder
-		err := rows.Scan(&o.id, &o.due, &o.since, &o.final)
-		orders = append(orders, o)
-		return err
-	}, p.Store.dialect.bind(fmt.Sprintf(read+` UNION ALL `+read+` LIMIT ?`, "<=", ">")),
-		now.UnixNano(), ordersPage, now.Add(longestWait).UnixNano(), ordersPage, ordersPage)
-	return orders, p.Store.failed(ctx, "reconcile", err)
+	for _, when := range []struct {
+		is   string
+		time int64
+	}{{"<=", now.UnixNano()}, {">", now.Add(longestWait).UnixNano()}} {
+		slots, err := p.Store.slotsWith(ctx, p.Store.db, `labhealth_orders | o.slot = k.slot AND o.`+column+` `+when.is+` $1::bigint`, when.time)
+		if err != nil {
+			return nil, p.Store.failed(ctx, "reconcile", err)
+		}
+		for _, slot := range slots {
+			if len(orders) == ordersPage {
+				break
+			}
+			err := p.Store.query(ctx, p.Store.db, func(rows *sql.Rows) error {
+				var o dueOrder
+				err := rows.Scan(&o.user, &o.order, &o.due, &o.since, &o.final)
+				orders = append(orders, o)
+				return err
+			}, `SELECT o.user_id, o.order_id, o.`+column+`, coalesce(nullif(o.since, 0), nullif(o.updated, 0), nullif(o.created, 0), o.changed),`+hasFinalResults+`
+				FROM labhealth_orders AS o WHERE o.slot = $1::smallint AND o.`+column+` `+when.is+` $2::bigint ORDER BY o.`+column+` LIMIT $3::integer`,
+				slot, when.time, ordersPage-len(orders))
+			if err != nil {
+				return nil, p.Store.failed(ctx, "reconcile", err)
+			}
+		}
+	}
+	return orders, nil
 }
 
 // postpone moves the due time of an order, unless it has been changed since it was read. The wait
@@ -410,8 +456,8 @@ func (p *pass) postpone(ctx context.Context, o dueOrder, column string, least, m
 }
 
 func (p *pass) setDue(ctx context.Context, o dueOrder, column string, next int64) error {
-	_, err := p.Store.exec(ctx, `UPDATE labhealth_orders SET `+column+` = nullif(CAST(? AS bigint), 0) WHERE order_id = ? AND `+column+` = ?`,
-		next, o.id.String(), o.due)
+	_, err := p.Store.change(ctx, "reconcile", `UPDATE labhealth_orders SET `+column+` = nullif($4::bigint, 0)`+ofOrder+` AND `+column+` = $5::bigint`,
+		append(o.params(), next, o.due)...)
 	return err
 }
 
@@ -438,7 +484,7 @@ func (p *pass) readDue(ctx context.Context) (complete bool, err error) {
 	}
 	ids := make([]uuid.UUID, len(due))
 	for i, o := range due {
-		ids[i] = o.id
+		ids[i] = o.order
 	}
 	readAt := time.Now()
 	page, err := p.Client.Orders.List(ctx, labhealth.ListOrdersParams{OrderIDs: ids, Size: ordersPage})
@@ -455,8 +501,8 @@ func (p *pass) readDue(ctx context.Context) (complete bool, err error) {
 		return false, err
 	}
 	return len(due) < ordersPage, p.readEach(ctx, due, "check_at", func(p *pass, ctx context.Context, o dueOrder) error {
-		if !slices.ContainsFunc(orders, func(read labhealth.Order) bool { return read.ID == o.id }) {
-			if err := p.readOrder(ctx, o.id); err != nil {
+		if !slices.ContainsFunc(orders, func(read labhealth.Order) bool { return read.ID == o.order }) {
+			if err := p.readOrder(ctx, o.order); err != nil {
 				return err
 			}
 		}
@@ -471,7 +517,7 @@ func (p *pass) readDueResults(ctx context.Context) (complete bool, err error) {
 		return false, err
 	}
 	return len(due) < ordersPage, p.readEach(ctx, due, "results_at", func(p *pass, ctx context.Context, o dueOrder) error {
-		if err := p.readResults(ctx, o.id); err != nil {
+		if err := p.readResults(ctx, o.orderKey); err != nil {
 			return err
 		}
 		return p.postpone(ctx, o, "results_at", time.Minute, 24*time.Hour) // if there are none
@@ -479,32 +525,24 @@ func (p *pass) readDueResults(ctx context.Context) (complete bool, err error) {
 }
 
 // hasFinalResults is the condition for orders o of which final results are stored.
-const hasFinalResults = ` EXISTS (SELECT 1 FROM labhealth_order_results AS r WHERE r.order_id = o.order_id AND r.status <> 'partial')`
+const hasFinalResults = ` EXISTS (SELECT 1 FROM labhealth_order_results AS r
+	WHERE r.slot = o.slot AND r.user_id = o.user_id AND r.order_id = o.order_id AND r.status <> 'partial')`
 
 // hasOrMayHaveResults is the condition for orders that have results, or may have some without an
 // event: see mayHaveResults. The lab may have had partial ones of an order that has failed.
-const hasOrMayHaveResults = ` missing IS NULL AND (results <> 'none' OR results_at IS NOT NULL OR status LIKE '%.draw#_completed' ESCAPE '#'
-	OR NOT (status = '' OR status LIKE 'received.%' OR status LIKE 'collecting#_sample.%' ESCAPE '#' OR status LIKE 'cancelled.%'))`
+const hasOrMayHaveResults = ` o.missing IS NULL AND (o.results <> 'none' OR o.results_at IS NOT NULL OR o.status LIKE '%.draw#_completed' ESCAPE '#'
+	OR NOT (o.status = '' OR o.status LIKE 'received.%' OR o.status LIKE 'collecting#_sample.%' ESCAPE '#' OR o.status LIKE 'cancelled.%'))`
 
-// withResults returns the orders that have or may have results, and have an ID in a column.
-func (p *pass) withResults(ctx context.Context, column string, of uuid.UUID) (ids []uuid.UUID, err error) {
-	err = query(ctx, p.Store.db, func(rows *sql.Rows) error {
-		var id uuid.UUID
-		err := rows.Scan(&id)
-		ids = append(ids, id)
-		return err
-	}, p.Store.dialect.bind(`SELECT order_id FROM labhealth_orders WHERE `+column+` = ? AND`+hasOrMayHaveResults+` ORDER BY order_id`), of.String())
-	return ids, p.Store.failed(ctx, "reconcile", err)
+// withResults returns the orders of slots that have or may have results, and have an ID in a
+// column.
+func (p *pass) withResults(ctx context.Context, slots []int64, column string, of uuid.UUID) ([]orderKey, error) {
+	return p.storedOrders(ctx, slots, column+` = $1::uuid AND`+hasOrMayHaveResults, of)
 }
 
 // readResults reads the results of a stored order. It is no error if there are none yet.
-func (p *pass) readResults(ctx context.Context, id uuid.UUID) error {
-	order, ok, err := p.Store.Order(ctx, id)
-	if err != nil || !ok {
-		return err
-	}
+func (p *pass) readResults(ctx context.Context, of orderKey) error {
 	readAt := time.Now()
-	results, err := p.Client.Orders.Results(ctx, id)
+	results, err := p.Client.Orders.Results(ctx, of.order)
 	switch {
 	case isMissing(err):
 		return nil
@@ -512,7 +550,7 @@ func (p *pass) readResults(ctx context.Context, id uuid.UUID) error {
 		return err
 	}
 	p.found.Read.Results++
-	changed, err := p.Store.storeResults(ctx, order.Order, results, readAt, true) // unless it was deleted meanwhile
+	changed, err := p.Store.storeResults(ctx, of, results, readAt, true) // unless it was deleted meanwhile
 	if changed {
 		p.found.Differences.Results++
 	}

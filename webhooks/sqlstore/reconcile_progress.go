@@ -2,9 +2,7 @@ package sqlstore
 
 import (
 	"context"
-	"database/sql"
 	"encoding/json"
-	"errors"
 	"time"
 
 	"github.com/google/uuid"
@@ -18,6 +16,8 @@ type progress struct {
 	Failed   int       `json:"failed,omitzero"`   // pages and users that could not be read
 	Outage   time.Time `json:"outage,omitzero"`   // the argument of Since
 	Stage    int       `json:"stage,omitzero"`    // the part of the pass
+	IsFirst  bool      `json:"is_first,omitzero"` // the first one of a Receiver: it takes over what there is
+	Orders   int       `json:"orders,omitzero"`   // versions of orders that were read
 
 	// Of orders that changed, by the service's clock.
 	Since  time.Time `json:"since,omitzero"`  // those updated since; kept for the next pass
@@ -48,6 +48,7 @@ func (p *pass) load(ctx context.Context) error {
 	p.at = progress{}
 	value, err := p.Store.reconciled(ctx, p.name)
 	if err != nil || value == "" {
+		p.at.IsFirst = p.Store.past.Load() != 0 && p.repeats // a walk
 		return err
 	}
 	if json.Unmarshal([]byte(value), &p.at) != nil { // written by another version
@@ -74,30 +75,20 @@ func (p *pass) save(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	_, err = p.Store.exec(ctx, `INSERT INTO labhealth_reconciled (name, value) VALUES (?, ?)
-		ON CONFLICT (name) DO UPDATE SET value = excluded.value`, p.name, string(value))
+	return p.Store.saveReconciled(ctx, p.name, string(value))
+}
+
+// saveReconciled stores a value of labhealth_reconciled.
+func (s *Store) saveReconciled(ctx context.Context, name, value string) error {
+	_, err := s.change(ctx, "reconcile", `INSERT INTO labhealth_reconciled (slot, name, value) VALUES (0, $1::text, $2::text)
+		ON CONFLICT (slot, name) DO UPDATE SET value = excluded.value`, name, value)
 	return err
 }
 
 // reconciled returns a value of labhealth_reconciled; empty if there is none.
 func (s *Store) reconciled(ctx context.Context, name string) (value string, err error) {
-	err = s.db.QueryRowContext(ctx, s.dialect.bind(`SELECT value FROM labhealth_reconciled WHERE name = ?`), name).Scan(&value)
-	if errors.Is(err, sql.ErrNoRows) {
-		return "", nil
-	}
+	_, err = s.queryRow(ctx, s.db, into{&value}, `SELECT r.value FROM labhealth_reconciled AS r WHERE r.slot = 0 AND r.name = $1::text`, name)
 	return value, s.failed(ctx, "reconcile", err)
-}
-
-// exec runs a statement in a transaction, and returns the number of rows that it changed.
-func (s *Store) exec(ctx context.Context, statement string, args ...any) (changed int64, err error) {
-	err = s.transact(ctx, "reconcile", func(tx *sql.Tx) error {
-		result, err := tx.ExecContext(ctx, s.dialect.bind(statement), args...)
-		if err == nil {
-			changed, err = result.RowsAffected()
-		}
-		return err
-	})
-	return changed, err
 }
 
 // leaseTime is how long the lease of a process that was killed excludes others.
@@ -133,8 +124,8 @@ func (l *lease) take(ctx context.Context) (held bool, err error) {
 		return false, err
 	}
 	// Only one of several processes that have read the same value changes it.
-	changed, err := l.store.exec(ctx, `INSERT INTO labhealth_reconciled AS r (name, value) VALUES ('lease', ?)
-		ON CONFLICT (name) DO UPDATE SET value = excluded.value WHERE r.value = ?`, string(value), old)
+	changed, err := l.store.change(ctx, "reconcile", `INSERT INTO labhealth_reconciled AS r (slot, name, value) VALUES (0, 'lease', $1::text)
+		ON CONFLICT (slot, name) DO UPDATE SET value = excluded.value WHERE r.value = $2::text`, string(value), old)
 	if err != nil || changed == 0 {
 		return false, err
 	}
@@ -165,5 +156,5 @@ func (l *lease) hold(ctx context.Context) {
 func (l *lease) release(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 	defer cancel()
-	_, _ = l.store.exec(ctx, `DELETE FROM labhealth_reconciled WHERE name = 'lease' AND value = ?`, l.value)
+	_, _ = l.store.change(ctx, "reconcile", `DELETE FROM labhealth_reconciled WHERE slot = 0 AND name = 'lease' AND value = $1::text`, l.value)
 }

@@ -6,7 +6,6 @@ import (
 	"database/sql"
 	"errors"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -24,7 +23,7 @@ func (r *Reconciler) User(ctx context.Context, userID uuid.UUID, from, to time.T
 		return Reconciled{}, err
 	}
 	p := &pass{Reconciler: r, name: "user"}
-	if _, err := r.Store.exec(ctx, `UPDATE labhealth_reconciled_users SET deleted = NULL WHERE user_id = ?`, userID.String()); err != nil {
+	if _, err := r.Store.change(ctx, "reconcile", `UPDATE labhealth_reconciled_users SET deleted = NULL WHERE slot = $1::smallint AND user_id = $2::uuid`, Slot(userID), userID.String()); err != nil {
 		return Reconciled{Pass: p.name}, err
 	}
 	p.run = func(p *pass, ctx context.Context) (bool, error) {
@@ -40,11 +39,11 @@ func (r *Reconciler) User(ctx context.Context, userID uuid.UUID, from, to time.T
 			orders = slices.DeleteFunc(orders, func(o labhealth.Order) bool { return o.UserID != userID })
 			return false, p.applyOrders(ctx, orders, readAt)
 		}
-		ids, err := p.withResults(ctx, `user_id`, userID)
+		orders, err := p.withResults(ctx, []int64{int64(Slot(userID))}, `o.user_id`, userID)
 		if err != nil {
 			return false, err
 		}
-		_, err = p.each(ctx, len(ids), func(p *pass, ctx context.Context, i int) error { return p.readResults(ctx, ids[i]) })
+		_, err = p.each(ctx, len(orders), func(p *pass, ctx context.Context, i int) error { return p.readResults(ctx, orders[i]) })
 		if err != nil {
 			return false, err
 		}
@@ -94,12 +93,15 @@ func (p *pass) readSince(ctx context.Context) (complete bool, err error) {
 		}
 		if complete && err == nil { // results can change without the order
 			p.at.Stage = results
-			now := time.Now().UnixNano()
-			which := `results_at IS NOT NULL AND NOT ` + hasFinalResults
+			which := `o.results_at IS NOT NULL AND NOT ` + hasFinalResults
 			if p.at.Outage.IsZero() {
 				which = hasOrMayHaveResults
 			}
-			_, err = p.Store.exec(ctx, `UPDATE labhealth_orders AS o SET results_at = ? WHERE (results_at IS NULL OR results_at > ?) AND `+which, now, now)
+			err = p.Store.transactSlots(ctx, `labhealth_orders | o.slot = k.slot`, func(tx *sql.Tx, slot int64) error {
+				_, err := p.Store.exec(ctx, tx, `UPDATE labhealth_orders AS o SET results_at = $2::bigint
+					WHERE o.slot = $1::smallint AND (o.results_at IS NULL OR o.results_at > $2::bigint) AND `+which, slot, time.Now().UnixNano())
+				return err
+			})
 		}
 		return false, err
 	case results:
@@ -141,14 +143,18 @@ type comparedUser struct {
 
 // nextUsers returns the next users that have not been compared since the pass was started.
 func (p *pass) nextUsers(ctx context.Context, n int) (users []comparedUser, err error) {
-	err = query(ctx, p.Store.db, func(rows *sql.Rows) error {
+	after := -1 // the slot of the last one
+	if p.at.After != uuid.Nil {
+		after = Slot(p.at.After)
+	}
+	err = p.Store.query(ctx, p.Store.db, func(rows *sql.Rows) error {
 		var u comparedUser
 		err := rows.Scan(&u.id, &u.at, &u.missing)
 		users = append(users, u)
 		return err
-	}, p.Store.dialect.bind(`SELECT user_id, at, missing FROM labhealth_reconciled_users
-		WHERE user_id > ? AND (at < ? OR at > ?) AND deleted IS NULL ORDER BY user_id LIMIT ?`),
-		p.at.After.String(), p.at.Started.UnixNano(), time.Now().UnixNano(), n)
+	}, `SELECT u.user_id, u.at, u.missing FROM labhealth_reconciled_users AS u WHERE (u.slot, u.user_id) > ($1::smallint, $2::uuid)
+		AND (u.at < $3::bigint OR u.at > $4::bigint) AND u.deleted IS NULL ORDER BY u.slot, u.user_id LIMIT $5::integer`,
+		after, p.at.After.String(), p.at.Started.UnixNano(), time.Now().UnixNano(), n)
 	return users, p.Store.failed(ctx, "reconcile", err)
 }
 
@@ -185,32 +191,82 @@ func (p *pass) listUsers(ctx context.Context) error {
 // addUsers adds the users of a page to those that are compared. It reports whether all of them were
 // on the page before.
 func (p *pass) addUsers(ctx context.Context, users []labhealth.User) (isRepeated bool, err error) {
-	ids, known := []any{}, map[uuid.UUID]bool{}
+	ids, known := []uuid.UUID{}, map[uuid.UUID]bool{}
 	isRepeated = len(users) > 0
 	for i := range users {
 		id := users[i].UserID
 		isRepeated = isRepeated && p.previous[id]
 		known[id] = true
 		if id != uuid.Nil && p.owns(id) {
-			ids = append(ids, id.String())
+			ids = append(ids, id)
 		}
 	}
 	p.previous = known
-	for chunk := range slices.Chunk(ids, usersPage) {
-		rows := strings.TrimPrefix(strings.Repeat(", (?, 0)", len(chunk)), ", ")
-		if _, err := p.Store.exec(ctx, insertUsers+`VALUES `+rows+ignoreKnown, chunk...); err != nil {
-			return false, err
+	return isRepeated, p.Store.addCompared(ctx, ids)
+}
+
+// addCompared adds users to those that are compared.
+func (s *Store) addCompared(ctx context.Context, ids []uuid.UUID) error {
+	bySlot := map[int64][]uuid.UUID{anySlot: ids}
+	if s.OneSlot {
+		clear(bySlot)
+		for _, id := range ids {
+			bySlot[int64(Slot(id))] = append(bySlot[int64(Slot(id))], id)
 		}
 	}
-	return isRepeated, nil
+	for _, ids := range bySlot {
+		_, err := s.change(ctx, "reconcile", `INSERT INTO labhealth_reconciled_users (slot, user_id, at) SELECT {slot}, k.user_id, 0
+			FROM {k: slot smallint, user_id uuid} WHERE {here} ON CONFLICT (slot, user_id) DO NOTHING`,
+			rowList{len(ids), func(w *rowWriter, i int) {
+				w.int(int64(Slot(ids[i])))
+				w.id(ids[i])
+			}})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// transactSlots runs f for each slot that has rows, as slotsWith does: in one transaction, or with
+// OneSlot in one for each.
+func (s *Store) transactSlots(ctx context.Context, from string, f func(tx *sql.Tx, slot int64) error) error {
+	slots, err := s.slotsWith(ctx, s.db, from)
+	if err != nil {
+		return s.failed(ctx, "reconcile", err)
+	}
+	size := Slots
+	if s.OneSlot {
+		size = 1
+	}
+	for part := range slices.Chunk(slots, size) {
+		err := s.transact(ctx, "reconcile", func(tx *sql.Tx) (err error) {
+			for i := 0; i < len(part) && err == nil; i++ {
+				err = f(tx, part[i])
+			}
+			return err
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // listStoredUsers ends the list of users with stored ones.
 func (p *pass) listStoredUsers(ctx context.Context) error {
 	p.at.Offset = -1
-	_, err := p.Store.exec(ctx, insertUsers+`SELECT user_id, 0 FROM labhealth_series WHERE user_id <> ?
-		UNION SELECT user_id, 0 FROM labhealth_orders WHERE user_id <> ?`+ignoreKnown, uuid.Nil.String(), uuid.Nil.String())
-	return err
+	for _, table := range []string{"labhealth_series", "labhealth_orders"} {
+		err := p.Store.transactSlots(ctx, table+` | o.slot = k.slot`, func(tx *sql.Tx, slot int64) error {
+			_, err := p.Store.exec(ctx, tx, `INSERT INTO labhealth_reconciled_users (slot, user_id, at) SELECT DISTINCT o.slot, o.user_id, 0
+				FROM `+table+` AS o WHERE o.slot = $1::smallint AND o.user_id <> $2::uuid ON CONFLICT (slot, user_id) DO NOTHING`, slot, uuid.Nil.String())
+			return err
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // usersPage is the number of users of a page.
@@ -265,19 +321,14 @@ func (p *pass) walkUser(ctx context.Context, u comparedUser) error {
 // stored the user before: without a row, the user was deleted meanwhile.
 func (p *pass) compared(ctx context.Context, id uuid.UUID, at time.Time) error {
 	if p.name == "user" {
-		if _, err := p.Store.exec(ctx, insertUser, id.String()); err != nil {
+		if err := p.Store.addCompared(ctx, []uuid.UUID{id}); err != nil {
 			return err
 		}
 	}
-	_, err := p.Store.exec(ctx, `UPDATE labhealth_reconciled_users SET at = ?, missing = NULL WHERE user_id = ?`, at.UnixNano(), id.String())
+	_, err := p.Store.change(ctx, "reconcile", `UPDATE labhealth_reconciled_users SET at = $3::bigint, missing = NULL WHERE slot = $1::smallint AND user_id = $2::uuid`,
+		Slot(id), id.String(), at.UnixNano())
 	return err
 }
-
-const (
-	insertUsers = `INSERT INTO labhealth_reconciled_users (user_id, at) `
-	ignoreKnown = ` ON CONFLICT (user_id) DO NOTHING`
-	insertUser  = insertUsers + `VALUES (?, 0)` + ignoreKnown
-)
 
 // readUser reads wearable data of a user, and applies it in parts. If a few lists cannot be read,
 // it returns the error after it has read the others.
@@ -330,12 +381,12 @@ func (p *pass) findMissing(ctx context.Context, id uuid.UUID, at time.Time, caus
 		return err
 	}
 	if p.name == "user" {
-		if _, err := p.Store.exec(ctx, insertUser, id.String()); err != nil {
+		if err := p.Store.addCompared(ctx, []uuid.UUID{id}); err != nil {
 			return err
 		}
 	}
-	changed, err := p.Store.exec(ctx, `UPDATE labhealth_reconciled_users SET at = ?, missing = ? WHERE user_id = ? AND missing IS NULL AND deleted IS NULL`,
-		at.UnixNano(), at.UnixNano(), id.String())
+	changed, err := p.Store.change(ctx, "reconcile", `UPDATE labhealth_reconciled_users SET at = $3::bigint, missing = $3::bigint
+		WHERE slot = $1::smallint AND user_id = $2::uuid AND missing IS NULL AND deleted IS NULL`, Slot(id), id.String(), at.UnixNano())
 	if changed > 0 {
 		p.found.MissingUsers++
 		p.found.MissingUserIDs = appendMissing(p.found.MissingUserIDs, id)

@@ -3,7 +3,6 @@ package sqlstore
 import (
 	"cmp"
 	"context"
-	"database/sql"
 	"errors"
 	"log/slog"
 	"slices"
@@ -57,9 +56,9 @@ import (
 // change of the order. Final ones are therefore read again 1, 7 and 30 days after the order reached
 // its status, and then never: four requests for the results of an order in its life, more if there
 // were partial ones. Since with the zero time reads the results of every order that has or may have
-// some. All requests are subject to [labhealth.WithRateLimit] of the Client; without it, only the
-// walks are limited, by Rate. A Rate of 1 compares about 1,400 users a day. OrdersOnly leaves them
-// out.
+// some. All requests are subject to RequestsPerSecond and to [labhealth.WithRateLimit] of the
+// Client; without these, only the walks are limited, by Rate. A Rate of 1 compares about 1,400
+// users a day. OrdersOnly leaves them out.
 type Reconciler struct {
 	// Store is the store that is compared. It is required.
 	Store *Store
@@ -91,7 +90,10 @@ type Reconciler struct {
 	Overlap     time.Duration // how much of the time before its last pass a pass over changed orders repeats; 0 means 1 h
 	Days        int           // length in days of the wearable data that is read of a user first; 0 means 30
 	OverlapDays int           // days before the last time from which it is read again, because sources are late; 0 means 7
+	// RequestsPerSecond limits all requests of this Reconciler together; 0 means no limit.
+	RequestsPerSecond float64
 
+	requests spacing // of all passes
 }
 
 // Reconciled counts what one or several steps of a [Reconciler] have read and found.
@@ -190,10 +192,11 @@ func (r *Reconciler) run(ctx context.Context) error {
 		}
 		if held {
 			waits = false
+			r.Store.checkProcesses(ctx)
 			err = r.runLeased(ctx, l)
 		} else if err == nil && !waits {
 			waits = true
-			cmp.Or(r.Store.Logger, slog.Default()).Info(leaseIsHeld, "longest", leaseTime)
+			r.Store.logger().Info(leaseIsHeld, "longest", leaseTime)
 		}
 		if err != nil && ctx.Err() == nil && r.Observe != nil {
 			r.Observe(ctx, Reconciled{}, err)
@@ -232,7 +235,7 @@ func (r *Reconciler) check(ctx context.Context) error {
 		return errors.New("sqlstore: the Reconciler needs a Store")
 	case r.Client == nil:
 		return errors.New("sqlstore: the Reconciler needs a Client")
-	case min(r.Interval, r.Walk, r.Poll, r.Overlap) < 0 || r.Rate < 0 || min(r.Days, r.OverlapDays, r.Parallel) < 0:
+	case min(r.Interval, r.Walk, r.Poll, r.Overlap) < 0 || min(r.Rate, r.RequestsPerSecond) < 0 || min(r.Days, r.OverlapDays, r.Parallel) < 0:
 		return errors.New("sqlstore: the numbers of a Reconciler must not be negative")
 	}
 	return r.Store.usable(ctx)
@@ -253,7 +256,7 @@ func (r *Reconciler) foreground() []*pass {
 // background returns the passes that share the rate.
 func (r *Reconciler) background(rate *spacing) []*pass {
 	walk := orDefault(r.Walk, 24*time.Hour)
-	rate.interval = time.Duration(float64(time.Second) / cmp.Or(r.Rate, 1))
+	rate.interval = intervalOf(cmp.Or(r.Rate, 1))
 	passes := []*pass{{Reconciler: r, name: "walk", every: walk, run: (*pass).walkOrders, stored: true, rate: rate, isFirst: true, repeats: true}}
 	if !r.OrdersOnly {
 		passes = append(passes, &pass{Reconciler: r, name: "users", every: walk, run: (*pass).walkUsers, stored: true, rate: rate, repeats: true})
@@ -278,19 +281,25 @@ func loop(ctx context.Context, passes []*pass, end context.CancelCauseFunc) {
 	}
 }
 
+// intervalOf returns the time between requests of a rate per second.
+func intervalOf(rate float64) time.Duration { return time.Duration(float64(time.Second) / rate) }
+
 // spacing spaces requests.
 type spacing struct {
 	interval time.Duration
+	mu       sync.Mutex
 	next     time.Time
 }
 
-func (p *spacing) wait(ctx context.Context) error {
+func (p *spacing) wait(ctx context.Context, interval time.Duration) error {
+	p.mu.Lock()
 	now := time.Now()
 	if p.next.Before(now) {
 		p.next = now
 	}
 	wait := p.next.Sub(now)
-	p.next = p.next.Add(p.interval)
+	p.next = p.next.Add(interval)
+	p.mu.Unlock()
 	return sleep(ctx, wait)
 }
 
@@ -320,7 +329,7 @@ type pass struct {
 
 	cause error // of the latest element that could not be read
 
-	began time.Time // of the Reconciler, for the pass that notices that nothing is delivered
+	began time.Time // of the hour for which the pass notices that nothing is delivered; zero if it does not
 	lost  int       // orders that were not delivered, since the pass was started
 
 	previous map[uuid.UUID]bool // the orders of the page before
@@ -345,7 +354,7 @@ func (p *pass) step(ctx context.Context) error {
 			p.next = next
 			return nil
 		}
-		start := progress{Started: now, Since: p.at.Since, Outage: p.at.Outage}
+		start := progress{Started: now, Since: p.at.Since, Outage: p.at.Outage, IsFirst: p.at.IsFirst && (repeats || p.at.Finished.IsZero())}
 		if repeats {
 			start.Started, start.First = p.at.Started, cmp.Or(p.at.First, p.at.Finished)
 		}
@@ -353,10 +362,14 @@ func (p *pass) step(ctx context.Context) error {
 	}
 	complete, err := p.run(p, transport.WithAdmission(ctx, p.admit))
 	if err == nil {
+		p.at.Orders += p.found.Read.Orders
 		if p.found.Complete = complete; complete {
 			p.at.Finished = time.Now()
 		}
 		err = p.save(ctx)
+	}
+	if err == nil && complete {
+		p.logFirst()
 	}
 	return p.end(ctx, err)
 }
@@ -382,10 +395,15 @@ func (p *pass) again() (next time.Time, repeats bool) {
 // admit counts a request, and lets it wait.
 func (p *pass) admit(ctx context.Context) error {
 	p.found.Requests++
-	if p.rate == nil {
+	if p.rate != nil {
+		if err := p.rate.wait(ctx, p.rate.interval); err != nil {
+			return err
+		}
+	}
+	if p.RequestsPerSecond == 0 {
 		return nil
 	}
-	return p.rate.wait(ctx)
+	return p.requests.wait(ctx, intervalOf(p.RequestsPerSecond))
 }
 
 // end observes a step.
@@ -436,8 +454,8 @@ func (p *pass) warn(err error) {
 
 const noDeliveries = "sqlstore: orders change at the service, but the Store has received no delivery for an hour: check the URL of the endpoint, its event types and the secret"
 
-// checkDeliveries writes a warning if a pass over changed orders found some that were not
-// delivered, and nothing else was.
+// checkDeliveries writes a warning, once an hour, if a pass over changed orders found some that
+// were not delivered, and nothing else was.
 func (p *pass) checkDeliveries(ctx context.Context) {
 	p.lost += p.found.Differences.Orders
 	if p.began.IsZero() || !p.found.Complete {
@@ -448,12 +466,14 @@ func (p *pass) checkDeliveries(ctx context.Context) {
 	if lost == 0 || time.Since(p.began) < time.Hour {
 		return
 	}
-	var latest sql.Null[int64]
-	if p.Store.db.QueryRowContext(ctx, `SELECT max(at) FROM labhealth_deliveries`).Scan(&latest) != nil {
+	hourAgo := p.Store.now().Add(-time.Hour).UnixNano()
+	received, err := p.Store.slotsWith(ctx, p.Store.db, `labhealth_deliveries | o.slot = k.slot AND o.at >= $1::bigint`, hourAgo)
+	if err != nil {
 		return // the next step meets the same error
 	}
-	if p.Store.now().Sub(time.Unix(0, latest.V)) > time.Hour {
+	if len(received) == 0 {
 		p.Store.warn(noDeliveries, slog.Int("orders", lost))
+		p.began = time.Now()
 	} else {
 		p.Store.warnings.Resolved(p.Store.Logger, noDeliveries)
 	}
@@ -504,7 +524,7 @@ func (p *pass) apply(ctx context.Context, events []*webhooks.Event) error {
 	if len(deliveries) == 0 {
 		return nil
 	}
-	applied, err := p.Store.applyAll(ctx, deliveries, true)
+	applied, err := p.Store.applyAll(ctx, deliveries, true, p.at.IsFirst && p.ofUsers)
 	if err == nil {
 		p.count(deliveries, applied)
 		return nil

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -21,7 +22,7 @@ import (
 func TestSpacing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		rate := &spacing{interval: 500 * time.Millisecond}
-		a, b := &pass{rate: rate}, &pass{rate: rate}
+		a, b := &pass{Reconciler: &Reconciler{}, rate: rate}, &pass{Reconciler: &Reconciler{}, rate: rate}
 		start := time.Now()
 		for range 10 {
 			if err := errors.Join(a.admit(t.Context()), b.admit(t.Context())); err != nil {
@@ -43,6 +44,28 @@ func TestSpacing(t *testing.T) {
 		cancel()
 		if err := a.admit(ctx); !errors.Is(err, context.Canceled) {
 			t.Error(err)
+		}
+	})
+}
+
+// All requests of a Reconciler have one rate, also those of passes that have a lower one.
+func TestRequestsPerSecond(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := &Reconciler{RequestsPerSecond: 4}
+		passes := []*pass{{Reconciler: r}, {Reconciler: r}, {Reconciler: r, rate: &spacing{interval: time.Second}}}
+		start := time.Now()
+		var all sync.WaitGroup
+		for _, p := range passes {
+			all.Go(func() {
+				for time.Since(start) < 10*time.Second {
+					_ = p.admit(t.Context())
+				}
+			})
+		}
+		all.Wait()
+		n := passes[0].found.Requests + passes[1].found.Requests + passes[2].found.Requests
+		if n < 40 || n > 43 || passes[2].found.Requests > 11 {
+			t.Errorf("%d requests in 10 s, %d of them with a rate of their own", n, passes[2].found.Requests)
 		}
 	})
 }

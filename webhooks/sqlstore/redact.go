@@ -40,7 +40,7 @@ func (v StoredSummary) Format(f fmt.State, _ rune) { printLogValue(f, v) }
 
 // LogValue returns all fields except the body.
 func (d DeadLetter) LogValue() slog.Value {
-	return slog.StringValue(fmt.Sprintf("sqlstore.DeadLetter{%d %s %d attempts, %s, redacted}", d.Number, d.Delivery.ID, d.Attempts, d.Reason))
+	return slog.StringValue(fmt.Sprintf("sqlstore.DeadLetter{%s %s %d attempts, %s, redacted}", d.ID, d.Delivery.ID, d.Attempts, d.Reason))
 }
 
 // Format prints the result of [DeadLetter.LogValue] under every verb.
@@ -64,7 +64,7 @@ func (r Reaction) Format(f fmt.State, _ rune) { printLogValue(f, r) }
 
 // LogValue returns all fields, the Reaction without what it has of the data.
 func (r FailedReaction) LogValue() slog.Value {
-	return slog.StringValue(fmt.Sprintf("sqlstore.FailedReaction{%d %v %d attempts, %s}", r.Number, r.Reaction, r.Attempts, r.Reason))
+	return slog.StringValue(fmt.Sprintf("sqlstore.FailedReaction{%v %d attempts, %s}", r.Reaction, r.Attempts, r.Reason))
 }
 
 // Format prints the result of [FailedReaction.LogValue] under every verb.

@@ -21,7 +21,7 @@ type StoredSample struct {
 	Key    webhooks.SampleKey // identifies it
 	Sample webhooks.Sample    // the latest version
 
-	seriesID int64
+	series int64 // its number in the slot of the user
 }
 
 // StoredSummary is a summary with its key.
@@ -42,7 +42,7 @@ type StoredSummary struct {
 func (s *Store) Range(ctx context.Context, of webhooks.Series, from, to time.Time) iter.Seq2[StoredSample, error] {
 	return pages(pageSize, newest.ClampUnixNano(from), func(start int64) ([]StoredSample, int64, error) {
 		page, err := s.rangePage(ctx, of, start, newest.EndUnixNano(to), pageSize)
-		return page, after(page), s.failed(ctx, "range", err)
+		return page, afterPage(page), s.failed(ctx, "range", err)
 	})
 }
 
@@ -55,85 +55,118 @@ func (s *Store) Range(ctx context.Context, of webhooks.Series, from, to time.Tim
 // stored during the iteration is not included.
 func (s *Store) UserSamples(ctx context.Context, userID uuid.UUID, resource string, from, to time.Time) iter.Seq2[StoredSample, error] {
 	return func(yield func(StoredSample, error) bool) {
-		m, err := s.merge(ctx, userID, resource, newest.ClampUnixNano(from), newest.EndUnixNano(to))
-		for err == nil {
-			var ready []StoredSample
-			if ready, err = m.next(ctx); err == nil && len(ready) == 0 {
-				return
-			}
-			for i := range ready {
-				if !yield(ready[i], nil) {
-					return
-				}
+		streams, err := s.sampleStreams(ctx, userID, resource, newest.ClampUnixNano(from), newest.EndUnixNano(to))
+		for sample, failure := range merged(ctx, streams, func(a, b *StoredSample) int { return cmp.Compare(a.Key.UnixNano, b.Key.UnixNano) }) {
+			if err = failure; err != nil || !yield(*sample, nil) {
+				break
 			}
 		}
-		yield(StoredSample{}, s.failed(ctx, "user samples", err))
+		if err != nil {
+			yield(StoredSample{}, s.failed(ctx, "user samples", err))
+		}
 	}
-}
-
-// merged reads several series, ordered by time.
-type merged struct {
-	store   *Store
-	size    int // of a page of one series
-	end     int64
-	streams []stream
-}
-
-// stream is what was read of one series.
-type stream struct {
-	series   webhooks.Series
-	start    int64          // of the next page
-	page     []StoredSample // not returned yet
-	complete bool           // there is no next page
 }
 
 // smallestPage is the number of rows that is read of a series among many.
 const smallestPage = 100
 
-func (s *Store) merge(ctx context.Context, userID uuid.UUID, resource string, start, end int64) (*merged, error) {
+// sampleStreams returns streams of the series of a user.
+func (s *Store) sampleStreams(ctx context.Context, userID uuid.UUID, resource string, start, end int64) (streams []*stream[StoredSample], err error) {
 	all, err := s.seriesOf(ctx, userID)
 	if err != nil {
 		return nil, err
 	}
-	m := &merged{store: s, end: end}
+	if resource != "" {
+		all = slices.DeleteFunc(all, func(of webhooks.Series) bool { return of.Resource != resource })
+	}
+	size := max(smallestPage, pageSize/max(1, len(all)))
 	for _, of := range all {
-		if resource == "" || of.Resource == resource {
-			m.streams = append(m.streams, stream{series: of, start: start})
-		}
-	}
-	m.size = max(smallestPage, pageSize/max(1, len(m.streams)))
-	return m, nil
-}
-
-// next returns the next samples, none at the end. Up to the earliest end of a page, the pages have
-// all samples there are.
-func (m *merged) next(ctx context.Context) (ready []StoredSample, err error) {
-	bound := int64(math.MaxInt64)
-	for i := range m.streams {
-		st := &m.streams[i]
-		if len(st.page) == 0 && !st.complete {
-			if st.page, err = m.store.rangePage(ctx, st.series, st.start, m.end, m.size); err != nil {
-				return nil, err
+		streams = append(streams, &stream[StoredSample]{size: size, read: func(ctx context.Context, last *StoredSample) ([]StoredSample, error) {
+			if last != nil {
+				return s.rangePage(ctx, of, last.Key.UnixNano+1, end, size)
 			}
-			st.start, st.complete = after(st.page), len(st.page) < m.size
-		}
-		if !st.complete {
-			bound = min(bound, st.start-1)
-		}
+			return s.rangePage(ctx, of, start, end, size)
+		}})
 	}
-	for i := range m.streams {
-		st, n := &m.streams[i], 0
-		for n < len(st.page) && st.page[n].Key.UnixNano <= bound {
-			n++
-		}
-		ready, st.page = append(ready, st.page[:n]...), st.page[n:]
-	}
-	slices.SortStableFunc(ready, func(a, b StoredSample) int { return cmp.Compare(a.Key.UnixNano, b.Key.UnixNano) })
-	return ready, nil
+	return streams, nil
 }
 
-// after returns the first time after a page.
-func after(page []StoredSample) int64 {
+// stream reads elements page by page.
+type stream[T any] struct {
+	size int // of a page; one with less is the last
+	read func(ctx context.Context, last *T) ([]T, error)
+
+	page     []T // not returned yet
+	last     *T  // of the page that was read last
+	complete bool
+}
+
+// head returns the next element, and nil at the end.
+func (st *stream[T]) head(ctx context.Context) (*T, error) {
+	if len(st.page) == 0 && !st.complete {
+		page, err := st.read(ctx, st.last)
+		if err != nil {
+			return nil, err
+		}
+		st.page, st.complete = page, len(page) < st.size
+		if len(page) > 0 {
+			st.last = &page[len(page)-1]
+		}
+	}
+	if len(st.page) == 0 {
+		return nil, nil
+	}
+	return &st.page[0], nil
+}
+
+// merged iterates over streams that are ordered, and returns the elements in that order.
+func merged[T any](ctx context.Context, streams []*stream[T], compare func(a, b *T) int) iter.Seq2[*T, error] {
+	return func(yield func(*T, error) bool) {
+		for {
+			var first *stream[T]
+			var least *T
+			for _, st := range streams {
+				head, err := st.head(ctx)
+				if err != nil {
+					yield(nil, err)
+					return
+				}
+				if head != nil && (least == nil || compare(head, least) < 0) {
+					first, least = st, head
+				}
+			}
+			if least == nil || !yield(least, nil) {
+				return
+			}
+			first.page = first.page[1:]
+		}
+	}
+}
+
+// chained iterates over streams, one after the other.
+func chained[T any](ctx context.Context, streams []*stream[T]) iter.Seq2[*T, error] {
+	return func(yield func(*T, error) bool) {
+		for _, st := range streams {
+			for {
+				head, err := st.head(ctx)
+				if err != nil {
+					yield(nil, err)
+					return
+				}
+				if head == nil {
+					break
+				}
+				if !yield(head, nil) {
+					return
+				}
+				st.page = st.page[1:]
+			}
+		}
+	}
+}
+
+// afterPage returns the first time after a page.
+func afterPage(page []StoredSample) int64 {
 	if len(page) == 0 {
 		return math.MaxInt64
 	}
@@ -141,21 +174,22 @@ func after(page []StoredSample) int64 {
 }
 
 // rangePage returns the first samples of a series from start to before end. The statement looks up
-// the series each time: the ID of a deleted one can be given to another user.
+// the series each time: the number of one that was lost can be given to another user.
 func (s *Store) rangePage(ctx context.Context, of webhooks.Series, start, end int64, size int) ([]StoredSample, error) {
 	return s.page(ctx, func(r *storedRow) []any {
 		r.of = of
-		return r.scan()
-	}, `SELECT `+sampleColumns+` FROM labhealth_samples AS s
-		WHERE s.series_id = (SELECT id FROM labhealth_series WHERE key = ?) AND s.at >= ? AND s.at < ? ORDER BY s.at LIMIT ?`,
-		seriesKey(of), start, end, size)
+		return append(r.scan(), &r.series)
+	}, `SELECT `+sampleColumns+`, s.series FROM labhealth_samples AS s WHERE s.slot = $1::smallint AND s.series =
+		(SELECT r.series FROM labhealth_series AS r WHERE r.slot = $1::smallint AND r.user_id = $2::uuid AND r.key = $3::bytea)
+		AND s.at >= $4::bigint AND s.at < $5::bigint ORDER BY s.at LIMIT $6::integer`,
+		Slot(of.UserID), of.UserID.String(), seriesKey(of), start, end, size)
 }
 
 // storedRow is a row of labhealth_samples with its series.
 type storedRow struct {
 	sampleRow
-	seriesID int64
-	of       webhooks.Series
+	series int64
+	of     webhooks.Series
 }
 
 // pageReads is how often a page is read before a shape that is missing is an error: it may have
@@ -163,45 +197,72 @@ type storedRow struct {
 const pageReads = 3
 
 // page returns the samples that a statement selects. scan returns the destinations of its columns.
-func (s *Store) page(ctx context.Context, scan func(*storedRow) []any, statement string, args ...any) (page []StoredSample, err error) {
+func (s *Store) page(ctx context.Context, scan func(*storedRow) []any, statement string, params ...any) (page []StoredSample, err error) {
+	if err := s.usable(ctx); err != nil {
+		return nil, err
+	}
 	for range pageReads {
-		if page, err = s.readPage(ctx, scan, statement, args...); !errors.Is(err, errNoShape) {
+		if page, err = s.readPage(ctx, scan, statement, params...); !errors.Is(err, errNoShape) {
 			break
 		}
 	}
 	return page, err
 }
 
-func (s *Store) readPage(ctx context.Context, scan func(*storedRow) []any, statement string, args ...any) ([]StoredSample, error) {
-	if err := s.usable(ctx); err != nil {
-		return nil, err
-	}
+func (s *Store) readPage(ctx context.Context, scan func(*storedRow) []any, statement string, params ...any) ([]StoredSample, error) {
 	var found []storedRow
-	err := query(ctx, s.db, func(rows *sql.Rows) error {
+	var series []webhooks.Series
+	places := map[webhooks.Series]int{}
+	err := s.query(ctx, s.db, func(rows *sql.Rows) error {
 		var r storedRow
 		if err := rows.Scan(scan(&r)...); err != nil {
 			return err
 		}
 		found = append(found, r)
 		return nil
-	}, s.dialect.bind(statement), args...)
+	}, statement, params...)
+	if err != nil || len(found) == 0 {
+		return nil, err
+	}
+	for i := range found {
+		if i > 0 && found[i].isOf(&found[i-1]) {
+			continue
+		}
+		if _, known := places[found[i].of]; !known {
+			places[found[i].of] = len(series)
+			series = append(series, found[i].of)
+		}
+	}
+	// The shapes after the samples, which are stored after them.
+	stored, err := s.findSeries(ctx, s.db, series)
 	if err != nil {
 		return nil, err
 	}
-	// Looking up a shape takes a connection, perhaps the only one, which has read the rows before.
+	var of *storedSeries
 	page := make([]StoredSample, len(found))
 	for i := range found {
-		r := &found[i]
-		c := r.content()
-		if c.document == "" {
-			if c.shape, err = s.shape(ctx, s.db, r.shapeID); err != nil {
-				return nil, err
-			}
+		if i == 0 || !found[i].isOf(&found[i-1]) {
+			of = &stored[places[found[i].of]]
 		}
-		key := webhooks.SampleKey{UserID: r.of.UserID, Resource: r.of.Resource, Provider: r.of.Provider, SourceType: r.of.SourceType, UnixNano: r.at}
-		page[i] = StoredSample{key, c.sample(r.at), r.seriesID}
+		var ok bool
+		if page[i], ok = found[i].sample(of); !ok {
+			return nil, errNoShape
+		}
 	}
 	return page, nil
+}
+
+// isOf reports whether two rows are of the same series.
+func (r *storedRow) isOf(other *storedRow) bool { return r.series == other.series && r.of == other.of }
+
+// sample returns the sample of a row. It reports whether the series has its shape.
+func (r *storedRow) sample(of *storedSeries) (StoredSample, bool) {
+	c, ok := r.content(of)
+	if !ok || of.number != r.series {
+		return StoredSample{}, false
+	}
+	key := webhooks.SampleKey{UserID: r.of.UserID, Resource: r.of.Resource, Provider: r.of.Provider, SourceType: r.of.SourceType, UnixNano: r.at}
+	return StoredSample{key, c.sample(r.at), r.series}, true
 }
 
 // UserSummaries iterates over the latest versions of the summaries of a user, as [Store.Range] does
@@ -231,12 +292,13 @@ func (s *Store) summaryResources(ctx context.Context, userID uuid.UUID) (all []s
 	if err := s.usable(ctx); err != nil {
 		return nil, err
 	}
-	err = query(ctx, s.db, func(rows *sql.Rows) error {
+	err = s.query(ctx, s.db, func(rows *sql.Rows) error {
 		var resource string
 		err := rows.Scan(&resource)
 		all = append(all, unescape(resource))
 		return err
-	}, s.dialect.bind(`SELECT resource FROM labhealth_series WHERE user_id = ? AND provider = '' AND source_type = ''`), userID.String())
+	}, `SELECT r.resource FROM labhealth_series AS r WHERE r.slot = $1::smallint AND r.user_id = $2::uuid AND r.provider = '' AND r.source_type = ''`,
+		Slot(userID), userID.String())
 	slices.Sort(all)
 	return all, err
 }
@@ -246,7 +308,7 @@ func (s *Store) resourceSummaries(ctx context.Context, of webhooks.Series) iter.
 		if err := s.usable(ctx); err != nil {
 			return nil, last, err
 		}
-		err = query(ctx, s.db, func(rows *sql.Rows) error {
+		err = s.query(ctx, s.db, func(rows *sql.Rows) error {
 			var document string
 			if err := rows.Scan(&last, &document); err != nil {
 				return err
@@ -254,9 +316,9 @@ func (s *Store) resourceSummaries(ctx context.Context, of webhooks.Series) iter.
 			key := webhooks.SummaryKey{UserID: of.UserID, Resource: of.Resource, ID: last}
 			page = append(page, StoredSummary{key, payload(of.Resource, document)})
 			return nil
-		}, s.dialect.bind(`SELECT id, text FROM labhealth_summaries
-			WHERE series_id = (SELECT id FROM labhealth_series WHERE key = ?) AND id > ? ORDER BY id LIMIT ?`),
-			seriesKey(of), last.String(), summaryPageSize)
+		}, `SELECT m.id, m.text FROM labhealth_summaries AS m WHERE m.slot = $1::smallint AND m.series =
+			(SELECT r.series FROM labhealth_series AS r WHERE r.slot = $1::smallint AND r.user_id = $2::uuid AND r.key = $3::bytea)
+			AND m.id > $4::uuid ORDER BY m.id LIMIT $5::integer`, Slot(of.UserID), of.UserID.String(), seriesKey(of), last.String(), summaryPageSize)
 		return page, last, s.failed(ctx, "user summaries", err)
 	})
 }
@@ -291,64 +353,67 @@ func pages[T, C any](size int, start C, next func(C) ([]T, C, error)) iter.Seq2[
 	}
 }
 
-type sampleCursor struct {
-	seriesID int64
-	at       int64
+// rowCursor is the place of a row after which a page starts.
+type rowCursor struct {
+	slot, series, at int64
+	id               uuid.UUID
 }
 
 // Samples iterates over the latest versions of all samples, one series after the other, each
 // ordered by time. It reads like [Store.Range].
 func (s *Store) Samples(ctx context.Context) iter.Seq2[StoredSample, error] {
-	start := sampleCursor{math.MinInt64, math.MinInt64}
-	return pages(pageSize, start, func(c sampleCursor) ([]StoredSample, sampleCursor, error) {
+	start := rowCursor{at: math.MinInt64}
+	return pages(pageSize, start, func(c rowCursor) ([]StoredSample, rowCursor, error) {
 		page, err := s.samplesPage(ctx, c)
 		if n := len(page); n > 0 {
-			c = sampleCursor{page[n-1].seriesID, page[n-1].Key.UnixNano}
+			last := &page[n-1]
+			c = rowCursor{slot: int64(Slot(last.Key.UserID)), series: last.series, at: last.Key.UnixNano}
 		}
 		return page, c, s.failed(ctx, "samples", err)
 	})
 }
 
 // samplesPage returns the samples after a cursor.
-func (s *Store) samplesPage(ctx context.Context, c sampleCursor) ([]StoredSample, error) {
-	page, err := s.page(ctx, func(r *storedRow) []any {
-		return append(r.scan(), &r.seriesID, &r.of.UserID, &r.of.Resource, &r.of.Provider, &r.of.SourceType)
-	}, `SELECT `+sampleColumns+`, r.id, r.user_id, r.resource, r.provider, r.source_type
-		FROM labhealth_samples AS s JOIN labhealth_series AS r ON r.id = s.series_id
-		WHERE (s.series_id, s.at) > (?, ?) ORDER BY s.series_id, s.at LIMIT ?`, c.seriesID, c.at, pageSize)
-	for i := range page {
-		key := &page[i].Key
-		key.Resource, key.Provider, key.SourceType = unescape(key.Resource), unescape(key.Provider), unescape(key.SourceType)
-	}
-	return page, err
+func (s *Store) samplesPage(ctx context.Context, c rowCursor) ([]StoredSample, error) {
+	return s.page(ctx, func(r *storedRow) []any {
+		return append(r.scan(), &r.series, &r.of.UserID, unescaped{&r.of.Resource}, unescaped{&r.of.Provider}, unescaped{&r.of.SourceType})
+	}, `SELECT `+sampleColumns+`, r.series, r.user_id, r.resource, r.provider, r.source_type
+		FROM labhealth_samples AS s JOIN labhealth_series AS r ON r.slot = s.slot AND r.series = s.series
+		WHERE (s.slot, s.series, s.at) > ($1::smallint, $2::integer, $3::bigint) ORDER BY s.slot, s.series, s.at LIMIT $4::integer`,
+		c.slot, c.series, c.at, pageSize)
 }
 
-type summaryCursor struct {
-	seriesID int64
-	id       uuid.UUID
+// unescaped is the destination of a text column.
+type unescaped struct{ to *string }
+
+// Scan implements sql.Scanner.
+func (u unescaped) Scan(value any) error {
+	var text sql.Null[string]
+	err := text.Scan(value)
+	*u.to = unescape(text.V)
+	return err
 }
 
 // Summaries iterates over the latest versions of all summaries, ordered by ID for each resource of
 // a user. It reads like [Store.Range].
 func (s *Store) Summaries(ctx context.Context) iter.Seq2[StoredSummary, error] {
-	start := summaryCursor{math.MinInt64, uuid.Nil}
-	return pages(summaryPageSize, start, func(c summaryCursor) (page []StoredSummary, last summaryCursor, err error) {
+	return pages(summaryPageSize, rowCursor{}, func(c rowCursor) (page []StoredSummary, last rowCursor, err error) {
 		if err := s.usable(ctx); err != nil {
 			return nil, last, err
 		}
-		err = query(ctx, s.db, func(rows *sql.Rows) error {
+		err = s.query(ctx, s.db, func(rows *sql.Rows) error {
 			var of StoredSummary
 			var document string
-			if err := rows.Scan(&last.seriesID, &of.Key.ID, &document, &of.Key.UserID, &of.Key.Resource); err != nil {
+			if err := rows.Scan(&last.slot, &last.series, &of.Key.ID, &document, &of.Key.UserID, unescaped{&of.Key.Resource}); err != nil {
 				return err
 			}
-			of.Key.Resource = unescape(of.Key.Resource)
 			of.Data = payload(of.Key.Resource, document)
 			page, last.id = append(page, of), of.Key.ID
 			return nil
-		}, s.dialect.bind(`SELECT s.series_id, s.id, s.text, r.user_id, r.resource
-			FROM labhealth_summaries AS s JOIN labhealth_series AS r ON r.id = s.series_id
-			WHERE (s.series_id, s.id) > (?, ?) ORDER BY s.series_id, s.id LIMIT ?`), c.seriesID, c.id.String(), summaryPageSize)
+		}, `SELECT m.slot, m.series, m.id, m.text, r.user_id, r.resource
+			FROM labhealth_summaries AS m JOIN labhealth_series AS r ON r.slot = m.slot AND r.series = m.series
+			WHERE (m.slot, m.series, m.id) > ($1::smallint, $2::integer, $3::uuid) ORDER BY m.slot, m.series, m.id LIMIT $4::integer`,
+			c.slot, c.series, c.id.String(), summaryPageSize)
 		return page, last, s.failed(ctx, "summaries", err)
 	})
 }

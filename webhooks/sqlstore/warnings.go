@@ -2,8 +2,10 @@ package sqlstore
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"log/slog"
+	"slices"
 	"strings"
 	"time"
 
@@ -38,10 +40,15 @@ var databaseAdvice = []advice{
 	{"3D000", "unable to open database file", "sqlstore: the database does not exist or cannot be opened"},
 	{"42501", "", "sqlstore: the user of the database lacks a privilege"},
 	{"57P", "", "sqlstore: the database is starting up or shutting down"},
+	{"42601", "syntax error", wrongDialect},
+	{"42883", "no such function", wrongDialect},
+	{"", "file is not a database", "sqlstore: the file is not a SQLite database"},
 	{"", "database is locked", "sqlstore: another connection holds the lock of the SQLite database: is busy_timeout set?"},
 }
 
 const (
+	wrongDialect = "sqlstore: the database does not understand a statement: is it SQLite 3.35 or PostgreSQL 12, or newer, and the dialect of the Store the right one?"
+
 	unreachable = "sqlstore: the database cannot be reached"
 	tooSlow     = "sqlstore: the database takes too long: is it locked by another process or a long transaction?"
 
@@ -104,7 +111,8 @@ func (s *Store) warn(message string, attrs ...slog.Attr) {
 type databaseUser int
 
 const (
-	receiving databaseUser = iota
+	preparing databaseUser = iota
+	receiving
 	working
 	calling
 	reconciling
@@ -134,8 +142,8 @@ func (s *Store) logEnd(ctx context.Context, what string, err error) {
 		return
 	}
 	logger := slog.Default()
-	if s != nil && s.Logger != nil {
-		logger = s.Logger
+	if s != nil {
+		logger = s.logger()
 	}
 	logger.LogAttrs(context.Background(), slog.LevelError, "sqlstore: "+what+" has stopped", slog.String("error", err.Error()))
 }
@@ -144,18 +152,56 @@ const (
 	backlogInterval = time.Minute
 	backlogWait     = 5 * time.Minute
 	backlogGrows    = "sqlstore: deliveries wait for more than five minutes to be applied: does a Worker run? Run more of them, or see what slows Worker.Apply and the database"
+	reactionsWait   = "sqlstore: reactions wait for more than five minutes: does a Reactor run, and is its function slow or does it fail?"
+	otherReactions  = "sqlstore: another process that writes to this database has reactions to other kinds of changes: what it writes is not called for the others: give all processes the same Store.Reactions, or functions of a Receiver"
 )
 
-// checkBacklog writes a warning if deliveries wait for long.
+// checkBacklog writes a warning if deliveries or reactions wait for long.
 func (s *Store) checkBacklog(ctx context.Context) {
 	b, err := s.Backlog(ctx)
-	switch {
-	case err != nil: // who uses the database next reports it
-	case b.Waiting > 0 && s.now().Sub(b.Oldest) > backlogWait:
-		s.warn(backlogGrows, slog.Int("waiting", b.Waiting), slog.Duration("oldest", s.now().Sub(b.Oldest).Round(time.Second)))
-	default:
-		s.warnings.Resolved(s.Logger, backlogGrows)
+	if err != nil { // who uses the database next reports it
+		return
 	}
+	s.warnIfOld(backlogGrows, b.Waiting, b.Oldest)
+	s.warnIfOld(reactionsWait, b.Reactions, b.OldestReaction)
+}
+
+// warnIfOld writes a warning if a number of things wait, the oldest for long.
+func (s *Store) warnIfOld(message string, waiting int, oldest time.Time) {
+	if age := s.now().Sub(oldest); waiting > 0 && age > backlogWait {
+		s.warn(message, slog.Int("waiting", waiting), slog.Duration("oldest", age.Round(time.Second)))
+	} else {
+		s.warnings.Resolved(s.Logger, message)
+	}
+}
+
+// processReactions is the JSON of the row reactions of labhealth_reconciled: what the process
+// reacts to that has written it last.
+type processReactions struct {
+	Kinds []ReactionKind `json:"kinds"`
+	At    time.Time      `json:"at"`
+}
+
+// checkProcesses writes a warning if another process has written within the last two intervals that
+// it reacts to other changes than this one.
+func (s *Store) checkProcesses(ctx context.Context) {
+	value, err := s.reconciled(ctx, "reactions")
+	var other processReactions
+	_ = json.Unmarshal([]byte(value), &other) // the zero value is old
+	mine := processReactions{Kinds: slices.Sorted(slices.Values(s.selected())), At: s.now().UTC()}
+	switch {
+	case err != nil:
+		return
+	case !slices.Equal(mine.Kinds, other.Kinds) && mine.At.Sub(other.At).Abs() < 2*backlogInterval:
+		s.warn(otherReactions, slog.Any("this", mine.Kinds), slog.Any("other", other.Kinds))
+	default:
+		s.warnings.Resolved(s.Logger, otherReactions)
+	}
+	document, err := json.Marshal(mine)
+	if err != nil {
+		return
+	}
+	_ = s.saveReconciled(ctx, "reactions", string(document)) // who uses the database next reports it
 }
 
 // lookAtBacklog calls checkBacklog once a minute, for a program in which no Worker runs.

@@ -47,6 +47,9 @@ func TestWarningOf(t *testing.T) {
 		{state("3D000"), "sqlstore: the database does not exist or cannot be opened"},
 		{state("42501"), "sqlstore: the user of the database lacks a privilege"},
 		{state("57P03"), "sqlstore: the database is starting up or shutting down"},
+		{state("42601"), wrongDialect},
+		{errors.New(`SQL logic error: near "SET": syntax error (1)`), wrongDialect},
+		{errors.New("file is not a database (26)"), "sqlstore: the file is not a SQLite database"},
 		{errors.New("database is locked (5)"), "sqlstore: another connection holds the lock of the SQLite database: is busy_timeout set?"},
 		{errors.New("sql: database is closed"), closedByProgram},
 		{state("57014"), tooSlow},
@@ -54,6 +57,20 @@ func TestWarningOf(t *testing.T) {
 	} {
 		if got := warningOf(failed("step", test.err)); got != test.want {
 			t.Errorf("%v: %s", test.err, got)
+		}
+	}
+}
+
+// Versions of servers before those that are supported are known.
+func TestServerVersions(t *testing.T) {
+	for dialect, versions := range map[Dialect]map[string]bool{
+		SQLite:     {"3.34.1": true, "3.35.0": false, "3.50.4": false, "4.0.0": false, "2.8": true, "": true},
+		PostgreSQL: {"110022": true, "120000": false, "180000": false},
+	} {
+		for version, isOld := range versions {
+			if server := servers[dialect]; server.number(version) < server.oldest != isOld {
+				t.Errorf("%s %s: %d", dialect, version, server.number(version))
+			}
 		}
 	}
 }

@@ -11,6 +11,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/google/uuid"
+
 	"github.com/labhealth/labhealth-go/internal/jitter"
 	"github.com/labhealth/labhealth-go/internal/warn"
 	"github.com/labhealth/labhealth-go/webhooks"
@@ -157,6 +159,7 @@ func (w *Worker) run(ctx context.Context) error {
 		return err
 	}
 	failures, maintain, look := 0, time.Time{}, time.Now().Add(backlogInterval)
+	w.Store.checkProcesses(ctx)
 	var unhealed patience
 	for {
 		step, err := w.observedStep(ctx)
@@ -166,6 +169,7 @@ func (w *Worker) run(ctx context.Context) error {
 		if err == nil && time.Now().After(look) {
 			look = time.Now().Add(backlogInterval)
 			w.Store.checkBacklog(ctx)
+			w.Store.checkProcesses(ctx)
 		}
 		if ctx.Err() != nil {
 			return ctx.Err()
@@ -175,8 +179,10 @@ func (w *Worker) run(ctx context.Context) error {
 		}
 		if err != nil {
 			failures++
-			backoff := min(50*time.Millisecond<<min(failures, 10), 10*time.Second)
-			sleep(ctx, backoff/2+jitter.Within(backoff/2))
+			if n := failures - w.Store.slotFailures(); n > 0 {
+				backoff := min(50*time.Millisecond<<min(n, 10), 10*time.Second)
+				sleep(ctx, backoff/2+jitter.Within(backoff/2))
+			}
 			continue
 		}
 		failures = 0
@@ -301,7 +307,7 @@ func (w *Worker) observedStep(ctx context.Context) (Step, error) {
 		w.Store.warn("sqlstore: deliveries became dead letters: see Store.DeadLetters and Store.Requeue", slog.Any("reasons", step.Reasons))
 	}
 	if step.Delayed > 0 && !isEnding(ctx) {
-		w.Store.warn("sqlstore: deliveries cannot be applied and are attempted again: log the errors in Worker.Apply", slog.Any("reasons", step.Reasons))
+		w.Store.warn("sqlstore: deliveries cannot be applied and are attempted again: log the errors in Worker.Apply or OnEvent", slog.Any("reasons", step.Reasons))
 	}
 	return step, err
 }
@@ -330,19 +336,38 @@ func (w *Worker) step(ctx context.Context, o *observation) (Step, error) {
 	return step, err
 }
 
-// attemptNext processes deliveries of the part of the inbox whose turn it is. One that is tried
-// alone because it failed before is reserved first.
+// attemptNext processes deliveries of the part of the inbox whose turn it is.
 func (w *Worker) attemptNext(ctx context.Context, o *observation, began time.Time) (step Step, rows []inboxRow, from part, err error) {
+	if !w.Store.OneSlot || w.Store.name == SQLite {
+		return w.attemptIn(ctx, o, began, anySlot)
+	}
+	slots, err := w.Store.waitingSlots(ctx)
+	if err != nil {
+		return Step{}, nil, fresh, failed("step", err)
+	}
+	for _, slot := range slots {
+		step, rows, from, err = w.attemptIn(ctx, o, began, slot)
+		w.Store.failing.note(slot, err != nil && !isDeliveryError(err) && !isTimeout(err))
+		if err != nil || len(rows) > 0 {
+			break
+		}
+	}
+	return step, rows, from, err
+}
+
+// attemptIn processes deliveries of one slot, or of any. One that is tried alone because it failed
+// before is reserved first.
+func (w *Worker) attemptIn(ctx context.Context, o *observation, began time.Time, slot int64) (step Step, rows []inboxRow, from part, err error) {
 	var reserved *inboxRow
 	step, rows, err = w.attempt(ctx, o, func(ctx context.Context, tx *sql.Tx) (rows []inboxRow, err error) {
 		for _, from = range w.order(began) {
 			if from == delayed {
-				if err := w.correct(ctx, tx); err != nil {
+				if err := w.correct(ctx, tx, slot); err != nil {
 					return nil, err
 				}
 			}
-			rows, err = w.Store.take(ctx, tx, from, w.batch(from))
-			if len(rows) == 0 {
+			rows, err = w.Store.take(ctx, tx, from, w.batch(from), slot)
+			if len(rows) == 0 && slot == anySlot {
 				w.skipTurn(from, time.Since(began))
 			}
 			if err != nil || len(rows) > 0 {
@@ -364,7 +389,7 @@ func (w *Worker) attemptNext(ctx context.Context, o *observation, began time.Tim
 
 // correct makes deliveries due that wait for longer than any delay, once a minute: the clock of the
 // process that delayed or reserved them was ahead.
-func (w *Worker) correct(ctx context.Context, tx *sql.Tx) error {
+func (w *Worker) correct(ctx context.Context, tx *sql.Tx, slot int64) error {
 	const limit = 1000
 	w.mu.Lock()
 	isDue := time.Since(w.corrected) >= time.Minute
@@ -377,29 +402,34 @@ func (w *Worker) correct(ctx context.Context, tx *sql.Tx) error {
 	}
 	s := w.Store
 	longest := max(time.Hour, w.Delay, 2*orDefault(w.Timeout, time.Minute))
-	result, err := tx.ExecContext(ctx, s.dialect.bind(`UPDATE labhealth_inbox SET due = ? WHERE (due, number) IN (
-		SELECT due, number FROM labhealth_inbox WHERE due > ? ORDER BY due, number LIMIT ?`+s.dialect.skipLocked()+`)`),
-		s.now().UnixNano(), s.now().Add(longest).UnixNano(), limit)
+	later := scan{slots: allSlots.ints}
+	if slot != anySlot {
+		later.slots = []int64{slot}
+	}
+	for i := range later.from {
+		later.from[i] = s.now().Add(longest).UnixNano() + 1
+	}
+	rows, err := s.selectRows(ctx, tx, delayed, &later, forever, limit)
 	if err != nil {
 		return err
 	}
-	n, err := result.RowsAffected()
-	if n == limit { // there may be more
+	if len(rows) == limit || slot != anySlot { // there may be more
 		w.mu.Lock()
 		w.corrected = time.Time{}
 		w.mu.Unlock()
 	}
-	return err
+	return s.move(ctx, tx, rows, delayed, func(*inboxRow) int64 { return s.now().UnixNano() })
 }
 
 // reserve delays a row that is to be processed alone, so that no other worker takes it after a time
 // limit and before the attempt is counted. If this worker is killed, others take it later.
 func (w *Worker) reserve(ctx context.Context, tx *sql.Tx, rows []inboxRow) (*inboxRow, error) {
 	row := rows[0]
-	row.due = w.Store.now().Add(2 * orDefault(w.Timeout, time.Minute)).UnixNano()
-	if err := w.Store.dialect.change(ctx, tx, rows, `UPDATE labhealth_inbox SET due = ?`, row.due); err != nil {
+	due := w.Store.now().Add(2 * orDefault(w.Timeout, time.Minute)).UnixNano()
+	if err := w.Store.move(ctx, tx, rows, delayed, func(*inboxRow) int64 { return due }); err != nil {
 		return nil, err
 	}
+	row.part, row.due = delayed, due
 	return &row, errReserved
 }
 
@@ -424,22 +454,42 @@ func (w *Worker) oneAtATime(o *observation, rows []inboxRow) (step Step, err err
 // suspect makes the workers take the rows of a batch one at a time, the smallest first, and last
 // the one that Worker.Apply was called with, which others go ahead of for as long as 60 attempts
 // may take. An error is ignored: the batch is taken again then, and exceeds the limit again.
-func (w *Worker) suspect(ctx context.Context, rows []inboxRow, last int64) {
+func (w *Worker) suspect(ctx context.Context, rows []inboxRow, last *inboxRow) {
 	s, timeout := w.Store, orDefault(w.Timeout, time.Minute)
 	limited, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	err := s.transact(limited, "suspect", func(tx *sql.Tx) error {
-		// The transaction that fails holds the rows.
-		if err := s.dialect.beginStep(limited, tx, min(timeout/2, 5*time.Second)); err != nil {
+		// The transaction that fails holds the rows. All are locked at once when it ends.
+		if err := s.limitLocks(limited, tx, min(timeout/2, 5*time.Second)); err != nil {
 			return err
 		}
-		return s.dialect.change(limited, tx, rows, `UPDATE labhealth_inbox SET due = `+suspectDue,
-			s.now().UnixMicro(), last, (60 * timeout).Microseconds())
+		var locked []inboxRow
+		err := s.scanRows(limited, tx, &locked, `SELECT `+inboxColumns+` FROM {k: slot smallint, part smallint, due bigint, id integer}
+			{find i: {row}, i.* | labhealth_inbox | i.slot = {slot} AND i.part = k.part AND i.due = k.due AND i.id = k.id | {lock}}`,
+			rowList{len(rows), func(w *rowWriter, i int) {
+				w.int(rows[i].slot)
+				w.int(int64(rows[i].part))
+				w.int(rows[i].due)
+				w.int(rows[i].id)
+			}})
+		if err != nil {
+			return err
+		}
+		now := s.now()
+		return s.move(limited, tx, locked, suspect, func(row *inboxRow) int64 {
+			due := now.Add(time.Duration(len(row.Body)) * 10 * time.Microsecond) // none waits for ever behind later ones
+			if last != nil && row.place() == last.place() && row.id == last.id {
+				due = due.Add(60 * timeout)
+			}
+			return due.UnixNano()
+		})
 	})
 	if err != nil {
 		return
 	}
-	s.cursors[suspect].giveBack(suspect.start())
+	for i := range rows {
+		s.cursors[suspect].found(place{rows[i].slot, start})
+	}
 	w.mu.Lock()
 	w.turns[suspect] = time.Time{}
 	w.mu.Unlock()
@@ -449,7 +499,7 @@ func (w *Worker) suspect(ctx context.Context, rows []inboxRow, last int64) {
 // suspectLater calls suspect shortly before the deadline. The statement then waits for the rows, so
 // that no other worker takes them when the transaction that holds them has ended. The caller calls
 // stop when it has, which reports whether suspect was called.
-func (w *Worker) suspectLater(ctx context.Context, rows []inboxRow, applying *atomic.Int64, deadline time.Time) (stop func() bool) {
+func (w *Worker) suspectLater(ctx context.Context, rows []inboxRow, applying *atomic.Pointer[inboxRow], deadline time.Time) (stop func() bool) {
 	done := make(chan struct{})
 	early := min(orDefault(w.Timeout, time.Minute)/10, time.Second)
 	timer := time.AfterFunc(time.Until(deadline)-early, func() {
@@ -568,7 +618,7 @@ var errIdle, errReserved = errors.New("sqlstore: the inbox is empty"), errors.Ne
 // the rows that it could not process, and that the caller gives back.
 func (w *Worker) attempt(ctx context.Context, o *observation, take func(context.Context, *sql.Tx) ([]inboxRow, error)) (step Step, rows []inboxRow, err error) {
 	var b *batch
-	var applying atomic.Int64 // the number of the row that Apply was called with last
+	var applying atomic.Pointer[inboxRow] // that Apply was called with last
 	stop := func() bool { return true }
 	limited, cancel := context.WithTimeout(ctx, orDefault(w.Timeout, time.Minute))
 	defer cancel()
@@ -579,7 +629,7 @@ func (w *Worker) attempt(ctx context.Context, o *observation, take func(context.
 		rows, stop = nil, func() bool { return true }
 		// Else a delivery whose user another one locks until the time limit would fail with it.
 		// PostgreSQL waits twice for a row for which others wait, and applies the limit to each.
-		if err := w.Store.dialect.beginStep(limited, tx, orDefault(w.Timeout, time.Minute)/4); err != nil {
+		if err := w.Store.limitLocks(limited, tx, orDefault(w.Timeout, time.Minute)/4); err != nil {
 			return err
 		}
 		rows, err = take(limited, tx)
@@ -620,7 +670,7 @@ func (w *Worker) attempt(ctx context.Context, o *observation, take func(context.
 }
 
 // process applies rows of the inbox and deletes them.
-func (w *Worker) process(ctx context.Context, tx *sql.Tx, rows []inboxRow, applying *atomic.Int64) (step Step, b *batch, err error) {
+func (w *Worker) process(ctx context.Context, tx *sql.Tx, rows []inboxRow, applying *atomic.Pointer[inboxRow]) (step Step, b *batch, err error) {
 	defer func() {
 		if v := recover(); v != nil { // which may contain anything
 			w.Store.warn("sqlstore: a delivery cannot be applied, because of a panic", slog.String("panic", warn.Stack(v)))
@@ -655,10 +705,10 @@ func (w *Worker) process(ctx context.Context, tx *sql.Tx, rows []inboxRow, apply
 			return step, nil, err
 		}
 	}
-	if err := s.dialect.change(ctx, tx, rows, `DELETE FROM labhealth_inbox`); err != nil {
+	if err := s.finish(ctx, tx, rows); err != nil {
 		return step, nil, err
 	}
-	return step, b, w.callApply(ctx, tx, deliveries, applied, func(i int) { applying.Store(parsed[i].number) })
+	return step, b, w.callApply(ctx, tx, deliveries, applied, func(i int) { applying.Store(&parsed[i]) })
 }
 
 // callApply calls the application's function with the deliveries that were applied, including
@@ -666,9 +716,6 @@ func (w *Worker) process(ctx context.Context, tx *sql.Tx, rows []inboxRow, apply
 func (w *Worker) callApply(ctx context.Context, tx *sql.Tx, deliveries []webhooks.Delivery, applied []Applied, starts func(int)) error {
 	if w.Apply == nil {
 		return nil
-	}
-	if err := w.Store.dialect.defaultPlans(ctx, tx); err != nil {
-		return err
 	}
 	for i, d := range deliveries {
 		if applied[i].Err != nil && !applied[i].isUnreadable() {
@@ -690,7 +737,7 @@ func (w *Worker) call(ctx context.Context, tx *sql.Tx, d webhooks.Delivery, c we
 		err := errPanicked // also if the function ends the goroutine
 		defer func() {
 			if v := recover(); v != nil { // which may contain anything
-				w.Store.warn("sqlstore: Worker.Apply panicked", slog.String("panic", warn.Stack(v)))
+				w.Store.warn("sqlstore: Worker.Apply or OnEvent panicked", slog.String("panic", warn.Stack(v)))
 			}
 			result <- err
 		}()
@@ -701,15 +748,19 @@ func (w *Worker) call(ctx context.Context, tx *sql.Tx, d webhooks.Delivery, c we
 		return err
 	case <-ctx.Done():
 	}
-	timer := time.NewTimer(orDefault(w.Timeout, time.Minute) / 2) // ends before the row is due again: see reserve
-	defer timer.Stop()
-	select {
-	case err := <-result:
-		return err
-	case <-timer.C:
-		w.Store.warn("sqlstore: Worker.Apply ignores its context and does not return: the deliveries of its user wait")
-		return ctx.Err()
+	wait := orDefault(w.Timeout, time.Minute) / 2 // ends before the row is due again: see reserve
+	notice := min(wait/2, 5*time.Second)
+	for _, limit := range []time.Duration{notice, wait - notice} {
+		timer := time.NewTimer(limit)
+		select {
+		case err := <-result:
+			timer.Stop()
+			return err
+		case <-timer.C:
+			w.Store.warn("sqlstore: Worker.Apply or OnEvent ignores its context and does not return: the deliveries of its user wait")
+		}
 	}
+	return ctx.Err()
 }
 
 // bury stores a dead letter.
@@ -731,9 +782,6 @@ func (w *Worker) fail(ctx context.Context, cause error, row inboxRow) (step Step
 	}
 	err = s.transact(limited, "count attempt", func(tx *sql.Tx) error {
 		step = Step{}
-		if err := s.dialect.preferIndexes(limited, tx); err != nil {
-			return err
-		}
 		isLast := attempts >= orDefault(w.Attempts, 10)
 		due := s.now().Add(delayAfter(orDefault(w.Delay, 5*time.Second), row.attempts)).UnixNano()
 		changed, err := w.remove(limited, tx, row, isLast, attempts, due)
@@ -745,8 +793,8 @@ func (w *Worker) fail(ctx context.Context, cause error, row inboxRow) (step Step
 		}
 		step.Delayed++
 		step.addReason(kindOf(cause), 1)
-		if isLocked(cause) && row.user.Valid {
-			return s.delayUser(limited, tx, row.user.V, due-1) // before this one: they may not be locked
+		if isLocked(cause) && row.user != uuid.Nil {
+			return s.delayUser(limited, tx, row.user, due-1) // before this one: they may not be locked
 		}
 		return nil
 	})
@@ -758,18 +806,11 @@ func (w *Worker) fail(ctx context.Context, cause error, row inboxRow) (step Step
 
 // remove deletes a row of the inbox after its last attempt, and delays it otherwise.
 func (w *Worker) remove(ctx context.Context, tx *sql.Tx, row inboxRow, isLast bool, attempts int, due int64) (changed bool, err error) {
-	s := w.Store
-	const at = ` WHERE due = ? AND number = ?`
-	var result sql.Result
-	if isLast {
-		result, err = tx.ExecContext(ctx, s.dialect.bind(`DELETE FROM labhealth_inbox`+at), row.due, row.number)
-	} else {
-		result, err = tx.ExecContext(ctx, s.dialect.bind(`UPDATE labhealth_inbox SET attempts = ?, due = ?`+at), attempts, due, row.due, row.number)
+	text, params := `DELETE FROM labhealth_inbox AS i`+atRow, row.key()
+	if !isLast {
+		text, params = `UPDATE labhealth_inbox AS i SET part = 2, attempts = $5::integer, due = $6::bigint`+atRow, append(params, attempts, due)
 	}
-	if err != nil {
-		return false, err
-	}
-	n, err := result.RowsAffected()
+	n, err := w.Store.exec(ctx, tx, text, params...)
 	return n == 1, err
 }
 

@@ -10,13 +10,11 @@ import (
 	"encoding/json"
 	"fmt"
 	"log"
-	"net/http"
 	"net/http/httptest"
 	"os"
 	"slices"
 	"time"
 
-	"github.com/google/uuid"
 	_ "modernc.org/sqlite"
 
 	"github.com/labhealth/labhealth-go"
@@ -25,34 +23,19 @@ import (
 	"github.com/labhealth/labhealth-go/webhooks/sqlstore"
 )
 
-// receive returns a handler of events. It keeps orders in a file, reads from the service what was
-// never delivered, and calls send when the results of an order are there. After an error or a crash
-// it calls send again, and so it does after a correction: by the ID of the order, as the key of the
-// message, a mail service recognizes what it has sent.
-func receive(ctx context.Context, client *labhealth.Client, file string, send func(orderID uuid.UUID) error) http.Handler {
+// receive returns a receiver that keeps orders in a file, reads from the service what was never
+// delivered, and calls send when the results of an order are there.
+func receive(client *labhealth.Client, file string, send func(sqlstore.StoredResults) error) *sqlstore.Receiver {
 	db, err := sql.Open("sqlite", "file:"+file+"?_pragma=journal_mode(WAL)&_pragma=busy_timeout(5000)&_pragma=synchronous(FULL)")
 	check(err)
-	store, err := sqlstore.Open(db, sqlstore.SQLite)
+	receiver, err := sqlstore.NewReceiver(db, sqlstore.SQLite, sqlstore.ReceiverOptions{
+		Verifier:  webhooks.Unsigned, // or Secrets
+		Client:    client,
+		OnResults: func(_ context.Context, r sqlstore.StoredResults) error { return send(r) },
+	})
 	check(err)
-	store.Reactions = []sqlstore.ReactionKind{sqlstore.ReactResults}
-	check(store.Migrate(ctx))
-
-	worker := &sqlstore.Worker{Store: store}
-	reactor := &sqlstore.Reactor{Store: store, React: func(ctx context.Context, r sqlstore.Reaction) error {
-		order, _, err := store.Order(ctx, r.OrderID)
-		if err != nil || order.Results == sqlstore.ResultsPartial {
-			return err
-		}
-		return send(r.OrderID)
-	}}
-	reconciler := &sqlstore.Reconciler{Store: store, Client: client, Interval: time.Second} // 5 minutes by default
-	go worker.Run(ctx)
-	go reactor.Run(ctx)
-	go reconciler.Run(ctx)
-
-	handler, err := webhooks.NewRawHandler(webhooks.Unsigned, store.Receive) // or webhooks.NewVerifier(secret)
-	check(err)
-	return handler
+	receiver.Reconciler.Interval = time.Second // 5 minutes by default
+	return receiver
 }
 
 //go:embed order.json
@@ -70,11 +53,13 @@ func main() {
 	check(err)
 	defer os.RemoveAll(dir)
 	sent := make(chan string)
-	receiver := httptest.NewServer(receive(ctx, client, dir+"/labhealth.db", func(orderID uuid.UUID) error {
-		sent <- fmt.Sprintf("the results of order %v are there", orderID)
+	receiver := receive(client, dir+"/labhealth.db", func(r sqlstore.StoredResults) error {
+		sent <- fmt.Sprintf("the results of order %v are there", r.Order.Order.ID)
 		return nil
-	}))
-	check(service.DeliverTo(receiver.URL, labhealthtest.WithNetworkConditions(labhealthtest.NetworkConditions{Lose: 0.8})))
+	})
+	go func() { check(receiver.Run(ctx)) }()
+	endpoint := httptest.NewServer(receiver)
+	check(service.DeliverTo(endpoint.URL, labhealthtest.WithNetworkConditions(labhealthtest.NetworkConditions{Lose: 0.8})))
 
 	var order labhealth.ImportOrderBody
 	check(json.Unmarshal(orderJSON, &order))

@@ -29,7 +29,7 @@ func importOrder() (imported order, err error) {
 	if err != nil {
 		return order{}, err
 	}
-	url := os.Getenv("LABHEALTH_BASE_URL") + "/v3/order/import"
+	url := os.Getenv("LABHEALTH_URL") + "/v3/order/import"
 	req, err := http.NewRequestWithContext(context.Background(), http.MethodPost, url, bytes.NewReader(body))
 	if err != nil {
 		return order{}, err

@@ -1,17 +1,11 @@
 package console
 
 import (
-	"context"
 	"net/http"
 	"strings"
 
 	"github.com/labhealth/labhealth-go/cmd/labhealth/internal/inspect"
 )
-
-// applicationChecker checks the application. An Inspector is one.
-type applicationChecker interface {
-	CheckApplication(ctx context.Context, o inspect.CheckOptions) ([]inspect.Probe, error)
-}
 
 // checkView is the data of the template check-application.
 type checkView struct {
@@ -46,17 +40,12 @@ func (c *Console) showCheck(w http.ResponseWriter, r *http.Request, view checkVi
 // result is not stored.
 func (c *Console) checkApplication(w http.ResponseWriter, r *http.Request) {
 	view := checkView{Page: strings.TrimSpace(r.PostFormValue("page")), StoreDown: r.PostFormValue("down") != ""}
-	checker, ok := c.deliveries.(applicationChecker)
-	if !ok {
-		http.Error(w, "the application cannot be checked", http.StatusNotImplemented)
-		return
-	}
-	probes, err := checker.CheckApplication(r.Context(), inspect.CheckOptions{Page: view.Page, StoreDown: view.StoreDown})
+	probes, err := c.Inspector.CheckApplication(r.Context(), inspect.CheckOptions{Page: view.Page, StoreDown: view.StoreDown})
 	if r.Context().Err() != nil {
 		return
 	}
 	if err != nil {
-		view.Error = asSentence(withoutPackage(err))
+		view.Error = sentence(err)
 		c.showCheck(w, r, view)
 		return
 	}

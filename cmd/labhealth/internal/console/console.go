@@ -17,6 +17,8 @@ import (
 	"io/fs"
 	"log/slog"
 	"net/http"
+	"net/url"
+	"strings"
 	"time"
 
 	"github.com/labhealth/labhealth-go"
@@ -70,10 +72,7 @@ type Console struct {
 	tokens    loginTokens
 	faults    *faults
 	results   flashes
-	// deliveries is the Inspector, except in tests.
-	deliveries    deliveryStore
-	jobs          replayJobs
-	changedOrders orderChanges
+	jobs      replayJobs
 }
 
 // New returns a console. Run must be called once.
@@ -87,7 +86,7 @@ func New(c Config) (*Console, error) {
 	if c.Log == nil {
 		c.Log = slog.Default()
 	}
-	console := &Console{Config: c, mux: http.NewServeMux(), live: newLive(), faults: newFaults(), deliveries: c.Inspector}
+	console := &Console{Config: c, mux: http.NewServeMux(), live: newLive(), faults: newFaults()}
 	var err error
 	console.templates, err = template.New("").Funcs(console.functions()).ParseFS(templates, "templates/*.html")
 	if err != nil {
@@ -135,6 +134,9 @@ func (c *Console) routes() {
 	})
 	c.mux.HandleFunc("POST /console/theme", c.setTheme)
 	c.mux.HandleFunc("GET /console/live", c.serveLive)
+	c.mux.HandleFunc("GET /console/nav", func(w http.ResponseWriter, r *http.Request) {
+		c.write(w, r, "nav", c.nav(r, ""), 0)
+	})
 	c.ordersRoutes()
 	c.usersRoutes()
 	c.deliveriesRoutes()
@@ -146,37 +148,47 @@ func (c *Console) routes() {
 type page struct {
 	Title   string
 	Current string // key of the page in the navigation
-	Live    string // topics of live changes, separated by spaces
+	Live    string // topics whose changes the page shows, separated by spaces
+	Self    string // address by which the page fetches itself; empty means that of the request
 	Data    any    // of the template
 	Status  int    // 0 means 200
 }
 
 // render shows a page: the template, within the layout.
 func (c *Console) render(w http.ResponseWriter, r *http.Request, name string, p page) {
-	var main, out bytes.Buffer
-	err := c.templates.ExecuteTemplate(&main, name, p.Data)
-	if err == nil {
-		err = c.templates.ExecuteTemplate(&out, "layout", c.layout(r, p, template.HTML(main.String()))) //nolint:gosec // from a template
+	var main bytes.Buffer
+	if err := c.templates.ExecuteTemplate(&main, name, p.Data); err != nil {
+		c.fail(w, r, err)
+		return
 	}
-	if err != nil {
+	c.write(w, r, "layout", c.layout(r, p, template.HTML(main.String())), p.Status) //nolint:gosec // from a template
+}
+
+// write responds with a template and a status; 0 means 200.
+func (c *Console) write(w http.ResponseWriter, r *http.Request, name string, data any, status int) {
+	var out bytes.Buffer
+	if err := c.templates.ExecuteTemplate(&out, name, data); err != nil {
 		c.fail(w, r, err)
 		return
 	}
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
-	if p.Status != 0 {
-		w.WriteHeader(p.Status)
+	if status != 0 {
+		w.WriteHeader(status)
 	}
 	io.WriteString(w, visibleHTML(out.String()))
 }
 
-// partial returns the HTML of a template, for live changes.
-func (c *Console) partial(name string, data any) string {
-	var b bytes.Buffer
-	if err := c.templates.ExecuteTemplate(&b, name, data); err != nil {
-		c.Log.Error("console: cannot render", "template", name, "error", err)
-		return ""
+// shownParameterName is the query parameter of an open page that shows a detail which its address
+// does not name: the page fetches itself with it.
+const shownParameterName = "shown"
+
+// withParameter returns an address with another parameter of its query.
+func withParameter(path, name, value string) string {
+	separator := "?"
+	if strings.Contains(path, "?") {
+		separator = "&"
 	}
-	return visibleHTML(b.String())
+	return path + separator + url.Values{name: {value}}.Encode()
 }
 
 // fail shows an error of the console itself.

@@ -3,7 +3,6 @@ package console
 import (
 	"context"
 	"fmt"
-	"iter"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -16,23 +15,9 @@ import (
 // Limits of the page of deliveries.
 const (
 	deliveriesShown = 100
-	deliveriesKept  = 300 // rows of an open page, after which the oldest are removed
 	histogramBars   = 60
 	histogramStep   = 10 * time.Second
 )
-
-// deliveryStore is what the console needs of an Inspector.
-type deliveryStore interface {
-	List(ctx context.Context, f inspect.Filter, limit int) ([]inspect.Delivery, error)
-	Count(ctx context.Context, f inspect.Filter) (int, error)
-	Get(ctx context.Context, number int64) (d inspect.Delivery, ok bool, err error)
-	Histogram(ctx context.Context, since time.Time, step time.Duration) ([]inspect.Bucket, error)
-	Previous(ctx context.Context, number int64) (d inspect.Delivery, ok bool, err error)
-	Replay(ctx context.Context, r inspect.Replay) ([]int64, error)
-	Watch(ctx context.Context) iter.Seq[int64]
-	SetForward(url string) error
-	Forward() string
-}
 
 func (c *Console) deliveriesRoutes() {
 	c.mux.HandleFunc("GET /console/deliveries", c.deliveriesPage)
@@ -94,16 +79,6 @@ func (q deliveryQuery) path(number int64) string {
 	return path + "?" + v.Encode()
 }
 
-// topic returns the topic of the rows that the query selects.
-func (q deliveryQuery) topic() string { return rowsTopic + q.values().Encode() }
-
-const rowsTopic = "deliveries:"
-
-func queryOfTopic(topic string) deliveryQuery {
-	v, _ := url.ParseQuery(strings.TrimPrefix(topic, rowsTopic))
-	return deliveryQuery{Q: v.Get("q"), Is: v.Get("is"), From: v.Get("from"), To: v.Get("to")}
-}
-
 func (q deliveryQuery) filter(zone *time.Location) inspect.Filter {
 	f := inspect.Filter{Query: q.Q, Is: q.Is, Before: q.Before}
 	f.From, _ = parseLocal(q.From, zone)
@@ -131,9 +106,8 @@ type deliveriesView struct {
 	Forward   forwardView
 	Sandbox   bool
 	Histogram histogram
-	Chips     deliveryChips
+	Chips     []chipView
 	Rows      []deliveryRow
-	MaxRows   int
 	Older     string // address of the next rows
 	Latest    string // address of the latest rows, if these are others
 	Many      string // address of the page to replay them
@@ -154,32 +128,21 @@ func shortURL(raw string) string {
 	return strings.TrimSuffix(short, "/")
 }
 
-// chips are the links that select kinds of deliveries.
-type deliveryChips struct {
-	Items []deliveryChip
-}
-
-type deliveryChip struct {
-	Name, Path string
-	Count      int
-	Current    bool
-}
-
 var chipKinds = [...]struct{ name, is string }{{"All", ""}, {"Rejected", "rejected"}, {"Duplicate", "duplicate"}, {"Changed", "changed"}, {"Failed", "failed"}}
 
-func (c *Console) chips(ctx context.Context, q deliveryQuery) (deliveryChips, error) {
-	var view deliveryChips
+// chips are the links that select kinds of deliveries.
+func (c *Console) chips(ctx context.Context, q deliveryQuery) (chips []chipView, err error) {
 	current := q.Is
 	for _, kind := range chipKinds {
 		q := q
 		q.Is, q.Before = kind.is, 0
-		n, err := c.deliveries.Count(ctx, q.filter(c.zone()))
+		n, err := c.Inspector.Count(ctx, q.filter(c.zone()))
 		if err != nil {
-			return deliveryChips{}, err
+			return nil, err
 		}
-		view.Items = append(view.Items, deliveryChip{kind.name, q.path(0), n, current == kind.is})
+		chips = append(chips, chipView{kind.name, q.path(0), n, current == kind.is})
 	}
-	return view, nil
+	return chips, nil
 }
 
 func (c *Console) deliveriesPage(w http.ResponseWriter, r *http.Request) { c.showDeliveries(w, r, 0) }
@@ -196,18 +159,19 @@ func (c *Console) deliveryPage(w http.ResponseWriter, r *http.Request) {
 
 func (c *Console) showDeliveries(w http.ResponseWriter, r *http.Request, number int64) {
 	ctx, q := r.Context(), deliveryQueryOf(r)
-	c.live.expect(q.topic())
 	view, err := c.deliveriesView(ctx, q)
 	if err != nil {
 		c.fail(w, r, err)
 		return
 	}
 	shown := number
-	if shown == 0 && len(view.Rows) > 0 {
+	if shown == 0 {
+		shown, _ = strconv.ParseInt(r.FormValue(shownParameterName), 10, 64)
+	}
+	if shown <= 0 && len(view.Rows) > 0 {
 		shown = view.Rows[0].Number
 	}
 	if shown > 0 {
-		c.live.expect(detailTopic(shown))
 		options := detailOptions{tab: r.FormValue("tab"), reveal: r.Method == http.MethodPost, query: q}
 		view.Detail, err = c.deliveryView(ctx, shown, options)
 		if err != nil {
@@ -223,12 +187,12 @@ func (c *Console) showDeliveries(w http.ResponseWriter, r *http.Request, number 
 	for i := range view.Rows {
 		view.Rows[i].On = view.Rows[i].Number == shown
 	}
-	p := page{Title: "Deliveries", Current: "deliveries", Live: "deliveries", Data: view}
-	if q.Before == 0 {
-		p.Live += " " + q.topic()
+	p := page{Title: "Deliveries", Current: "deliveries", Live: "deliveries", Self: q.path(number), Data: view}
+	if number == 0 && shown > 0 {
+		p.Self = withParameter(p.Self, shownParameterName, strconv.FormatInt(shown, 10))
 	}
-	if shown > 0 {
-		p.Live += " " + detailTopic(shown)
+	if tab := r.FormValue("tab"); tab != "" {
+		p.Self = withParameter(p.Self, "tab", tab)
 	}
 	if number > 0 {
 		p.Title = fmt.Sprintf("Delivery %d", number)
@@ -241,9 +205,9 @@ func (c *Console) noDelivery(w http.ResponseWriter, r *http.Request, number int6
 }
 
 func (c *Console) deliveriesView(ctx context.Context, q deliveryQuery) (*deliveriesView, error) {
-	view := &deliveriesView{Query: q, Sandbox: c.sandbox(), MaxRows: deliveriesKept, Clear: "/console/deliveries", Forward: c.forwardView()}
+	view := &deliveriesView{Query: q, Sandbox: c.sandbox(), Clear: "/console/deliveries", Forward: c.forwardView()}
 	filter := q.filter(c.zone())
-	list, err := c.deliveries.List(ctx, filter, deliveriesShown+1)
+	list, err := c.Inspector.List(ctx, filter, deliveriesShown+1)
 	if err != nil {
 		return nil, err
 	}
@@ -259,8 +223,8 @@ func (c *Console) deliveriesView(ctx context.Context, q deliveryQuery) (*deliver
 	if view.Chips, err = c.chips(ctx, q); err != nil {
 		return nil, err
 	}
-	if view.Total = view.Chips.Items[0].Count; q.Q != "" || q.From != "" || q.To != "" {
-		if view.Total, err = c.deliveries.Count(ctx, inspect.Filter{}); err != nil {
+	if view.Total = view.Chips[0].Count; q.Q != "" || q.From != "" || q.To != "" {
+		if view.Total, err = c.Inspector.Count(ctx, inspect.Filter{}); err != nil {
 			return nil, err
 		}
 	}
@@ -278,7 +242,7 @@ func (c *Console) deliveriesView(ctx context.Context, q deliveryQuery) (*deliver
 }
 
 func (c *Console) forwardView() forwardView {
-	to := c.deliveries.Forward()
+	to := c.Inspector.Forward()
 	return forwardView{to, shortURL(to)}
 }
 
@@ -299,7 +263,7 @@ type histogramBar struct {
 func (c *Console) histogram(ctx context.Context) (histogram, error) {
 	end := c.Now().Truncate(histogramStep).Add(histogramStep)
 	start := end.Add(-histogramBars * histogramStep)
-	buckets, err := c.deliveries.Histogram(ctx, start, histogramStep)
+	buckets, err := c.Inspector.Histogram(ctx, start, histogramStep)
 	return newHistogram(buckets, start, c.zone()), err
 }
 
@@ -337,70 +301,9 @@ func newHistogram(buckets []inspect.Bucket, start time.Time, zone *time.Location
 }
 
 func (c *Console) countDeliveries(ctx context.Context) int {
-	n, err := c.deliveries.Count(ctx, inspect.Filter{})
+	n, err := c.Inspector.Count(ctx, inspect.Filter{})
 	if err != nil && ctx.Err() == nil {
 		c.Log.Error("console: cannot count the deliveries", "error", err)
 	}
 	return n
-}
-
-// deliveryChanged updates the open pages after a delivery was received or has changed.
-func (c *Console) deliveryChanged(ctx context.Context, number int64) {
-	if c.live.watched("nav") {
-		c.live.soon("nav deliveries", c.publishDeliveryCount)
-	}
-	if topics := c.live.topics(rowsTopic); len(topics) > 0 {
-		c.publishRow(ctx, number, topics)
-	}
-	if c.live.watched("deliveries") {
-		c.live.soon("deliveries", c.publishSummary)
-	}
-	if topic := detailTopic(number); len(c.live.topics(topic)) > 0 {
-		c.publishDetail(ctx, number, topic)
-	}
-}
-
-func (c *Console) publishDeliveryCount(ctx context.Context) {
-	c.live.publish("nav", change{ID: "count-deliveries", HTML: c.partial("nav-count", navItem{Key: "deliveries", Count: c.countDeliveries(ctx)})})
-}
-
-// publishRow sends the row to the pages whose filter selects it.
-func (c *Console) publishRow(ctx context.Context, number int64, topics []string) {
-	for _, topic := range topics {
-		q := queryOfTopic(topic)
-		f := q.filter(c.zone())
-		f.Before, f.After = number+1, number-1
-		list, err := c.deliveries.List(ctx, f, 1)
-		if err != nil || len(list) == 0 {
-			continue
-		}
-		row := c.deliveryRow(list[0], q)
-		c.live.publish(topic, change{ID: row.ElementID(), HTML: c.partial("delivery-row", row), Into: "rows", Say: row.Say()})
-	}
-}
-
-// publishSummary sends the histogram and the counts.
-func (c *Console) publishSummary(ctx context.Context) {
-	h, err := c.histogram(ctx)
-	if err == nil {
-		c.live.publish("deliveries", change{ID: "histogram", HTML: c.partial("histogram", h)})
-		c.live.publish("deliveries", change{ID: "total", HTML: c.partial("delivery-total", c.countDeliveries(ctx))})
-	}
-	for _, topic := range c.live.topics(rowsTopic) {
-		if view, err := c.chips(ctx, queryOfTopic(topic)); err == nil {
-			c.live.publish(topic, change{ID: "chips", HTML: c.partial("chips", view)})
-		}
-	}
-}
-
-func detailTopic(number int64) string { return "delivery:" + strconv.FormatInt(number, 10) + ";" }
-
-// publishDetail sends the facts about a delivery that change after its receipt.
-func (c *Console) publishDetail(ctx context.Context, number int64, topic string) {
-	view, err := c.deliveryView(ctx, number, detailOptions{factsOnly: true})
-	if err != nil || view == nil {
-		return
-	}
-	c.live.publish(topic, change{ID: fmt.Sprintf("facts-%d", number), HTML: c.partial("delivery-facts", view)})
-	c.live.publish(topic, change{ID: fmt.Sprintf("store-%d", number), HTML: c.partial("delivery-store", view)})
 }

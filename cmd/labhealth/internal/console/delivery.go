@@ -3,6 +3,7 @@ package console
 import (
 	"context"
 	"fmt"
+	"maps"
 	"net/http"
 	"slices"
 	"strconv"
@@ -41,7 +42,6 @@ type deliveryView struct {
 	Tabs     []deliveryTab
 	Tab      string
 	Previous *previousVersion
-	Diff     diffView
 	Body     jsonView
 	Typed    eventView
 	Hidden   bool // a hidden value can be shown
@@ -99,11 +99,11 @@ type replayAll struct{ Name, Path string }
 
 // deliveryView returns the view of a delivery, or nil if it does not exist.
 func (c *Console) deliveryView(ctx context.Context, n int64, o detailOptions) (*deliveryView, error) {
-	d, ok, err := c.deliveries.Get(ctx, n)
+	d, ok, err := c.Inspector.Get(ctx, n)
 	if err != nil || !ok {
 		return nil, err
 	}
-	previous, hasPrevious, err := c.deliveries.Previous(ctx, n)
+	previous, hasPrevious, err := c.Inspector.Previous(ctx, n)
 	if err != nil {
 		return nil, err
 	}
@@ -111,7 +111,7 @@ func (c *Console) deliveryView(ctx context.Context, n int64, o detailOptions) (*
 	view := &deliveryView{Number: n, ID: visible(d.ID), Type: newEventType(d.Type), Path: fmt.Sprintf("/console/deliveries/%d", n), ReplayOf: d.ReplayOf}
 	var first *inspect.Delivery
 	if d.DuplicateOf > 0 {
-		if f, ok, err := c.deliveries.Get(ctx, d.DuplicateOf); err != nil {
+		if f, ok, err := c.Inspector.Get(ctx, d.DuplicateOf); err != nil {
 			return nil, err
 		} else if ok {
 			first = &f
@@ -161,10 +161,12 @@ func (v *deliveryView) showBody(c *Console, d inspect.Delivery, event *webhooks.
 	switch v.Tab {
 	case "diff":
 		v.Previous = &previousVersion{o.query.path(previous.Number), c.timeOf(previous.ReceivedAt), previous.Number}
-		v.Diff = viewDiffOf(previous.Body, d.Body, previousOptions(previous, o.reveal), bodyOptions(event, o.reveal))
-		v.Hidden = v.Diff.Hidden
+		v.Body = viewDiff(previous.Body, d.Body, previousOptions(previous, o.reveal), bodyOptions(event, o.reveal))
+		v.Hidden = v.Body.Hidden
 	case "body":
-		v.Body = viewJSON(d.Body, bodyOptions(event, o.reveal)).compact()
+		options := bodyOptions(event, o.reveal)
+		options.Compact = true
+		v.Body = viewJSON(d.Body, options)
 		v.Hidden = v.Body.Hidden
 	case "go":
 		v.Typed = newEventView(d.Body, event, o.reveal)
@@ -304,7 +306,7 @@ func (c *Console) forwardedFact(d inspect.Delivery) deliveryFact {
 	switch forward := d.Forward; {
 	case forward == nil && d.Verdict == inspect.Rejected:
 		f.Text = "only accepted deliveries are"
-	case forward == nil && c.deliveries.Forward() == "":
+	case forward == nil && c.Inspector.Forward() == "":
 		f.Text = "no application is set"
 	case forward == nil:
 		f.Text = "no application was set"
@@ -320,6 +322,15 @@ func (c *Console) forwardedFact(d inspect.Delivery) deliveryFact {
 		}
 	}
 	return f
+}
+
+// sentence returns an error as a sentence, without the name of a package.
+func sentence(err error) string {
+	text := err.Error()
+	for _, name := range []string{"labhealthtest: ", "labhealth: ", "inspect: "} {
+		text = strings.TrimPrefix(text, name)
+	}
+	return asSentence(text)
 }
 
 // asSentence returns a text with a capital letter and a full stop, or "".
@@ -419,22 +430,13 @@ var signatureHeaders = []string{"Webhook-Id", "Webhook-Timestamp", "Webhook-Sign
 
 func headerRows(d inspect.Delivery, zone *time.Location, reveal bool) []headerRow {
 	var rows []headerRow
-	names := make([]string, 0, len(d.Header))
-	for name := range d.Header {
-		names = append(names, name)
-	}
 	rank := func(name string) int {
 		if slices.Contains(signatureHeaders, name) {
 			return 0
 		}
 		return 1
 	}
-	slices.SortFunc(names, func(a, b string) int {
-		if r := rank(a) - rank(b); r != 0 {
-			return r
-		}
-		return strings.Compare(a, b)
-	})
+	names := slices.SortedStableFunc(slices.Values(slices.Sorted(maps.Keys(d.Header))), func(a, b string) int { return rank(a) - rank(b) })
 	for _, name := range names {
 		for _, value := range d.Header[name] {
 			row := headerRow{Name: strings.ToLower(visible(name)), Value: firstChars(visible(value), 1000)}

@@ -3,10 +3,10 @@ package console
 import (
 	"bytes"
 	"context"
-	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/url"
 	"slices"
@@ -81,7 +81,7 @@ func (c *Console) replay(ctx context.Context, r inspect.Replay, after time.Durat
 			return
 		case <-time.After(after):
 		}
-		numbers, err := c.deliveries.Replay(ctx, r)
+		numbers, err := c.Inspector.Replay(ctx, r)
 		switch {
 		case err != nil && ctx.Err() != nil:
 			c.Log.Warn("console: a replay was interrupted", "sent", len(numbers))
@@ -151,7 +151,7 @@ func (c *Console) replayed(ctx context.Context, numbers []int64) (tone, text str
 	if len(numbers) > 1 {
 		text = fmt.Sprintf("Replayed %d times.", len(numbers))
 	}
-	d, ok, err := c.deliveries.Get(ctx, numbers[0])
+	d, ok, err := c.Inspector.Get(ctx, numbers[0])
 	switch {
 	case err != nil || !ok || d.Forward == nil:
 		return "ok", text
@@ -187,7 +187,7 @@ func (c *Console) showReplay(w http.ResponseWriter, r *http.Request, problem str
 	}
 	view := replayView{Query: q, Order: r.FormValue("order"), NewID: r.FormValue("new") != "", Before: q.Before, Error: problem, Forward: c.forwardView()}
 	if view.Before == 0 {
-		latest, err := c.deliveries.List(r.Context(), inspect.Filter{}, 1)
+		latest, err := c.Inspector.List(r.Context(), inspect.Filter{}, 1)
 		if err != nil {
 			c.fail(w, r, err)
 			return
@@ -216,7 +216,7 @@ func (c *Console) showReplay(w http.ResponseWriter, r *http.Request, problem str
 // countReplayed counts what a replay of a filter sends: rejected deliveries, which may be forged,
 // only if the filter asks for them.
 func (c *Console) countReplayed(ctx context.Context, f inspect.Filter) (int, error) {
-	n, err := c.deliveries.Count(ctx, f)
+	n, err := c.Inspector.Count(ctx, f)
 	if err != nil || f.Is == "rejected" || strings.Contains(f.Query, "is:rejected") {
 		return n, err
 	}
@@ -225,7 +225,7 @@ func (c *Console) countReplayed(ctx context.Context, f inspect.Filter) (int, err
 	} else {
 		f.Is = "rejected"
 	}
-	not, err := c.deliveries.Count(ctx, f)
+	not, err := c.Inspector.Count(ctx, f)
 	return n - not, err
 }
 
@@ -299,7 +299,7 @@ func (c *Console) editPage(w http.ResponseWriter, r *http.Request) {
 }
 
 func (c *Console) showEdit(w http.ResponseWriter, r *http.Request, body, problem string) {
-	d, ok, err := c.deliveries.Get(r.Context(), numberOf(r))
+	d, ok, err := c.Inspector.Get(r.Context(), numberOf(r))
 	switch {
 	case err != nil:
 		c.fail(w, r, err)
@@ -417,7 +417,7 @@ func jsonProblem(body string) string {
 
 // deliveryBody downloads the body.
 func (c *Console) deliveryBody(w http.ResponseWriter, r *http.Request) {
-	d, ok, err := c.deliveries.Get(r.Context(), numberOf(r))
+	d, ok, err := c.Inspector.Get(r.Context(), numberOf(r))
 	switch {
 	case err != nil:
 		c.fail(w, r, err)
@@ -430,26 +430,16 @@ func (c *Console) deliveryBody(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// signer signs stored deliveries. An Inspector is one.
-type signer interface {
-	Signed(ctx context.Context, number int64) (http.Header, []byte, error)
-}
-
 // deliveryCurl returns a command that sends the delivery, with a signature of now. It is a POST
 // because the command has the complete body.
 func (c *Console) deliveryCurl(w http.ResponseWriter, r *http.Request) {
-	s, ok := c.deliveries.(signer)
-	if !ok {
-		http.Error(w, "deliveries cannot be signed", http.StatusNotImplemented)
-		return
-	}
-	header, body, err := s.Signed(r.Context(), numberOf(r))
+	header, body, err := c.Inspector.Signed(r.Context(), numberOf(r))
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusConflict)
 		return
 	}
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
-	fmt.Fprint(w, deliveryCommand(c.deliveries.Forward(), header, body))
+	fmt.Fprint(w, deliveryCommand(c.Inspector.Forward(), header, body))
 }
 
 // deliveryCommand returns a command for a POSIX shell that posts the exact bytes of the body.
@@ -460,19 +450,19 @@ func deliveryCommand(target string, header http.Header, body []byte) string {
 	var b strings.Builder
 	inline := utf8.Valid(body) && len(body) <= maxInlineBody && !bytes.HasPrefix(body, []byte("@")) && !bytes.ContainsAny(body, "\x00\r")
 	if !inline {
-		fmt.Fprintf(&b, "base64 -d <<'EOF' |\n%s\nEOF\n", wrapped(base64.StdEncoding.EncodeToString(body), 76))
+		fmt.Fprintf(&b, "base64 -d <<'EOF' |\n%sEOF\n", base64Lines(body))
 	}
-	fmt.Fprintf(&b, "curl -X POST %s", quoteForShell(target))
-	for _, name := range headerNames(header) {
+	fmt.Fprintf(&b, "curl -X POST %s", shellQuote(target))
+	for _, name := range slices.Sorted(maps.Keys(header)) {
 		if isSecretHeader(name) || slices.Contains([]string{"Content-Length", "Host", "Accept-Encoding", "Connection", "Transfer-Encoding"}, name) {
 			continue
 		}
 		for _, value := range header[name] {
-			fmt.Fprintf(&b, " \\\n  -H %s", quoteForShell(strings.ToLower(name)+": "+value))
+			fmt.Fprintf(&b, " \\\n  -H %s", shellQuote(strings.ToLower(name)+": "+value))
 		}
 	}
 	if inline {
-		fmt.Fprintf(&b, " \\\n  --data-binary %s", quoteForShell(string(body)))
+		fmt.Fprintf(&b, " \\\n  --data-binary %s", shellQuote(string(body)))
 	} else {
 		b.WriteString(" \\\n  --data-binary @-")
 	}
@@ -480,32 +470,11 @@ func deliveryCommand(target string, header http.Header, body []byte) string {
 	return b.String()
 }
 
-func headerNames(h http.Header) []string {
-	names := make([]string, 0, len(h))
-	for name := range h {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	return names
-}
-
-// quoteForShell quotes a word for a POSIX shell.
-func quoteForShell(word string) string { return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'" }
-
-func wrapped(text string, width int) string {
-	var b strings.Builder
-	for len(text) > width {
-		b.WriteString(text[:width] + "\n")
-		text = text[width:]
-	}
-	return b.String() + text
-}
-
 // setForward changes where deliveries are forwarded.
 func (c *Console) setForward(w http.ResponseWriter, r *http.Request) {
 	to := strings.TrimSpace(r.PostFormValue("url"))
-	if err := c.deliveries.SetForward(to); err != nil {
-		c.back(w, r, "/console/deliveries", "bad", "Not changed: "+withoutPackage(err))
+	if err := c.Inspector.SetForward(to); err != nil {
+		c.back(w, r, "/console/deliveries", "bad", sentence(err))
 		return
 	}
 	if to == "" {
@@ -514,9 +483,6 @@ func (c *Console) setForward(w http.ResponseWriter, r *http.Request) {
 	}
 	c.back(w, r, "/console/deliveries", "ok", "Deliveries are forwarded to "+c.forwardView().Short+".")
 }
-
-// withoutPackage returns the text of an error without the name of the package.
-func withoutPackage(err error) string { return strings.TrimPrefix(err.Error(), "inspect: ") }
 
 // sendView is the data of the template send-event.
 type sendView struct {
@@ -569,7 +535,7 @@ func (c *Console) sendEvent(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if err := c.Server.SendEvent(user, r.PostFormValue("type")); err != nil {
-		c.showSend(w, r, strings.TrimPrefix(err.Error(), "labhealthtest: "))
+		c.showSend(w, r, sentence(err))
 		return
 	}
 	c.back(w, r, "/console/deliveries?"+url.Values{"q": {"user:" + user.String()}}.Encode(), "ok", "The event was sent.")

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -128,7 +129,7 @@ func (c *Console) oldSamples(ctx context.Context, want map[webhooks.SampleKey]in
 	old := map[webhooks.SampleKey]oldSample{}
 	for i := 0; previous != nil && i < maxPrevious && len(old) < known; i++ {
 		addOldSamples(old, want, previous)
-		earlier, ok, err := c.deliveries.Previous(ctx, previous.Number)
+		earlier, ok, err := c.Inspector.Previous(ctx, previous.Number)
 		if err != nil {
 			return nil, err
 		}
@@ -251,12 +252,7 @@ func scalars(raw []byte) []scalar {
 		if json.Unmarshal(raw, &fields) != nil {
 			return
 		}
-		names := make([]string, 0, len(fields))
-		for name := range fields {
-			names = append(names, name)
-		}
-		slices.Sort(names)
-		for _, name := range names {
+		for _, name := range slices.Sorted(maps.Keys(fields)) {
 			value := fields[name]
 			switch {
 			case len(all) == maxScalars || value[0] == '[':

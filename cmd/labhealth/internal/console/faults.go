@@ -20,7 +20,6 @@ import (
 const (
 	maxArmed      = 100
 	maxSeconds    = 600
-	publishWait   = 500 * time.Millisecond
 	callsShown    = 200
 	maxDelayLimit = 24 * 60 // minutes
 	oldTimestamp  = time.Hour
@@ -132,12 +131,11 @@ func breakSignature(r *http.Request, body []byte) []byte {
 type faults struct {
 	log *requestLog
 
-	mu        sync.Mutex
-	armed     []*armedFault // in the order in which they are used
-	number    int           // of the latest armed fault
-	network   networkForm
-	corrupt   map[string]int // how many deliveries were changed, of the switches that are on
-	published bool           // a publication is planned
+	mu      sync.Mutex
+	armed   []*armedFault // in the order in which they are used
+	number  int           // of the latest armed fault
+	network networkForm
+	corrupt map[string]int // how many deliveries were changed, of the switches that are on
 }
 
 // armedFault is a fault that waits for requests.
@@ -503,7 +501,7 @@ func (c *Console) faultsPage(w http.ResponseWriter, r *http.Request) {
 	view.Kinds = c.faults.rows()
 	view.Network, view.Corrupt = c.faults.deliveries()
 	view.Calls = c.callsView()
-	c.render(w, r, "faults", page{Title: "Faults", Current: "faults", Live: "faults", Data: view})
+	c.render(w, r, "faults", page{Title: "Faults", Current: "faults", Live: "faults requests", Data: view})
 }
 
 func (f *faults) rows() []faultRow {
@@ -562,56 +560,5 @@ func newFinding(c *call) finding {
 	return finding{c, "One " + what + " created " + n + " orders.", advice}
 }
 
-// soon calls publish once within a short time.
-func (f *faults) soon(publish func()) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.published {
-		return
-	}
-	f.published = true
-	time.AfterFunc(publishWait, func() {
-		f.mu.Lock()
-		f.published = false
-		f.mu.Unlock()
-		publish()
-	})
-}
-
 // faultsChanged updates the open pages after a change of what is armed.
-func (c *Console) faultsChanged() { c.faults.soon(c.publishCalls) }
-
-// publishCalls sends what changed on the pages Faults and Requests, and in the navigation.
-func (c *Console) publishCalls() {
-	c.live.publish("nav", change{ID: "count-faults", HTML: c.partial("nav-count", navItem{Key: "faults", Armed: c.countFaults()})})
-	c.live.publish("nav", change{ID: "count-requests", HTML: c.partial("nav-count", navItem{Key: "requests", Count: c.countRequests()})})
-	if c.live.watched("faults") {
-		view := c.callsView()
-		c.live.publish("faults", change{ID: "faults-armed", HTML: c.partial("faults-armed", c.countFaults())})
-		c.live.publish("faults", change{ID: "faults-finding", HTML: c.partial("faults-finding", view)})
-		c.live.publish("faults", change{ID: "faults-strip", HTML: c.partial("faults-strip", view)})
-		c.live.publish("faults", change{ID: "faults-calls", HTML: c.partial("faults-calls", view)})
-		for _, row := range c.faults.rows() {
-			c.live.publish("faults", change{ID: "armed-" + row.Key, HTML: c.partial("fault-armed", row)})
-		}
-	}
-	if c.live.watched("requests-counts") {
-		view := requestsView{}
-		records := c.faults.log.all(c.Server)
-		view.Total = len(records)
-		for _, r := range records {
-			if r.Faulted {
-				view.Faulted++
-			}
-		}
-		c.live.publish("requests-counts", change{ID: "requests-total", HTML: c.partial("requests-total", view)})
-		for _, chip := range requestChips { // of pages without a search
-			if !c.live.watched("requests-chips:" + chip.is) {
-				continue
-			}
-			view.Query.Is, view.Chips = chip.is, nil
-			view.addChips(records)
-			c.live.publish("requests-chips:"+chip.is, change{ID: "chips", HTML: c.partial("request-chips", view)})
-		}
-	}
-}
+func (c *Console) faultsChanged() { c.live.changed("faults") }

@@ -15,6 +15,7 @@ const (
 	maxJSONLines  = 2000
 	maxJSONToken  = 2000 // bytes of one string, number or line of text
 	maxJSONIndent = 40   // levels; deeper lines are not indented further
+	maxInline     = 110  // bytes of an object that is shown on one line
 )
 
 // mask is shown in place of a hidden value. It has the same length for all values.
@@ -59,62 +60,61 @@ type jsonOptions struct {
 	// Kept are the paths of malformed and unknown fields, such as "events.1.created_at". Their
 	// values are hidden too.
 	Kept map[string]bool
+	// Compact shows short objects and arrays on one line each.
+	Compact bool
 	// MaxLines is the number of lines that are shown; 0 means maxJSONLines.
 	MaxLines int
 }
 
-// jsonView is the data of the partial "json".
+// jsonView is the data of the partial "json": a body, or the difference of two.
 type jsonView struct {
 	Lines  []jsonLine
-	More   int  // lines that are not shown
-	Hidden bool // whether a value is hidden
-	Text   bool // whether the body is not JSON
+	More   int    // lines that are not shown
+	Hidden bool   // whether a value is hidden
+	Text   bool   // whether the body is not JSON
+	Same   bool   // two bodies do not differ
+	Note   string // why two bodies were not compared
 }
 
-// jsonLine is a line of a body.
+// jsonLine is a line of a body. Op is del, ins, fold or empty.
 type jsonLine struct {
 	Tokens []jsonToken
 	Kept   bool // malformed or unknown, and kept by the library
+	Op     string
 }
 
 // jsonToken is a piece of a line. Class is k (key), s (string), n (number, true, false, null), p
-// (punctuation), pii-m (hidden value) or empty.
-type jsonToken struct{ Class, Text string }
+// (punctuation), pii-m (hidden value) or empty. Mark says that it differs from the other body.
+type jsonToken struct {
+	Class, Text string
+	Mark        bool
+}
 
 // viewJSON turns a body into lines of tokens, indented. A body that is not JSON is shown as text.
+// Because its structure is unknown, all of it is hidden.
 func viewJSON(body []byte, o jsonOptions) jsonView {
 	if o.MaxLines == 0 {
 		o.MaxLines = maxJSONLines
 	}
-	if len(bytes.TrimSpace(body)) == 0 {
-		return jsonView{Text: true}
-	}
-	if !json.Valid(body) {
-		return viewText(body, o)
-	}
 	s := &jsonScanner{options: o, body: body}
-	s.scan()
-	return s.view
-}
-
-// viewText shows the lines of a body that is not JSON. Because its structure is unknown, all of it
-// is hidden.
-func viewText(body []byte, o jsonOptions) jsonView {
-	view := jsonView{Text: true}
-	if !o.Reveal {
-		view.Hidden = true
-		view.Lines = []jsonLine{{Tokens: []jsonToken{{"pii-m", fmt.Sprintf("%s %s bytes", mask, number(len(body)))}}}}
-		return view
-	}
-	for line := range bytes.Lines(body) {
-		if len(view.Lines) == o.MaxLines {
-			view.More++
-			continue
+	switch {
+	case len(bytes.TrimSpace(body)) == 0:
+		s.view.Text = true
+	case json.Valid(body):
+		s.scan()
+	case !o.Reveal:
+		s.view.Text, s.view.Hidden = true, true
+		s.token("pii-m", fmt.Sprintf("%s %s bytes", mask, number(len(body))))
+		s.endLine()
+	default:
+		s.view.Text = true
+		for line := range bytes.Lines(body) {
+			s.token("", shorten(bytes.TrimRight(line, "\r\n")))
+			s.at += len(line)
+			s.endLine()
 		}
-		text := shorten(bytes.TrimRight(line, "\r\n"))
-		view.Lines = append(view.Lines, jsonLine{Tokens: []jsonToken{{"", text}}})
 	}
-	return view
+	return s.view
 }
 
 // jsonScanner formats a valid document without recursion.
@@ -125,6 +125,7 @@ type jsonScanner struct {
 	view    jsonView
 	line    jsonLine
 	drop    bool // the lines shown are complete: count only
+	inline  bool // within a short object or array
 	levels  []jsonLevel
 	masked  int    // the level within a hidden value, or 0
 	key     string // of the current value
@@ -147,38 +148,48 @@ func (s *jsonScanner) scan() {
 		case '{', '[':
 			s.open(b)
 		case '}', ']':
-			s.close(b)
+			s.at++
+			if !s.inline {
+				s.breakLine(-1)
+			}
+			s.pop(b)
 		case ',':
 			s.at++
 			s.token("p", ",")
-			s.endLine()
-			s.comma()
+			level := &s.levels[len(s.levels)-1]
+			level.index++
+			s.next(" ")
 		case ':':
 			s.at++
 			s.token("p", ": ")
 		case '"':
 			s.text()
 		default:
-			s.literal()
+			start := s.at
+			for s.at < len(s.body) && !bytes.ContainsRune([]byte(",]} \t\r\n"), rune(s.body[s.at])) {
+				s.at++
+			}
+			s.value("n", s.body[start:s.at])
 		}
 	}
 	s.endLine()
 }
 
-// comma starts the next element.
-func (s *jsonScanner) comma() {
-	level := &s.levels[len(s.levels)-1]
-	level.index++
+// next starts the next element of the current level, after a separator if it is on the same line.
+func (s *jsonScanner) next(separator string) {
+	level := s.levels[len(s.levels)-1]
 	s.isKey = !level.array
-	s.startLine(len(s.levels))
+	if s.inline {
+		s.token("p", separator)
+	} else {
+		s.breakLine(0)
+	}
 	if level.array {
 		s.mark()
 	}
 }
 
 func (s *jsonScanner) open(b byte) {
-	s.at++
-	s.token("p", string(b))
 	level := jsonLevel{array: b == '[', name: s.name()}
 	switch {
 	case s.drop || len(s.options.Kept) == 0:
@@ -188,40 +199,50 @@ func (s *jsonScanner) open(b byte) {
 		level.path = "\x00" // is no path: paths of any depth would take too much memory
 	}
 	hide := s.hides(nil)
+	s.token("p", string(b))
+	s.inline = s.options.Compact && s.isShort()
 	s.levels = append(s.levels, level)
 	if hide && s.masked == 0 {
 		s.masked = len(s.levels)
 	}
-	s.isKey = b == '{'
-	for s.at < len(s.body) && (s.body[s.at] == ' ' || s.body[s.at] == '\t' || s.body[s.at] == '\r' || s.body[s.at] == '\n') {
+	for s.at++; bytes.IndexByte([]byte(" \t\r\n"), s.body[s.at]) >= 0; {
 		s.at++
 	}
 	if next := s.body[s.at]; next == '}' || next == ']' {
 		s.at++
-		s.token("p", string(next))
-		s.pop()
+		s.pop(next)
 		return
 	}
-	s.endLine()
-	s.startLine(len(s.levels))
-	if level.array {
-		s.mark()
+	s.next("")
+}
+
+// isShort reports whether the object or array at the current position has no other one inside, and
+// fits on a line.
+func (s *jsonScanner) isShort() bool {
+	quoted := false
+	for i := s.at + 1; i < min(len(s.body), s.at+maxInline); i++ {
+		switch b := s.body[i]; {
+		case quoted && b == '\\':
+			i++
+		case b == '"':
+			quoted = !quoted
+		case quoted:
+		case b == '{', b == '[':
+			return false
+		case b == '}', b == ']':
+			return true
+		}
 	}
+	return false
 }
 
-func (s *jsonScanner) close(b byte) {
-	s.at++
-	s.pop()
-	s.endLine()
-	s.startLine(len(s.levels))
-	s.token("p", string(b))
-}
-
-func (s *jsonScanner) pop() {
+// pop closes the current object or array.
+func (s *jsonScanner) pop(b byte) {
 	if s.masked == len(s.levels) {
 		s.masked = 0
 	}
-	s.levels = s.levels[:len(s.levels)-1]
+	s.levels, s.inline = s.levels[:len(s.levels)-1], false
+	s.token("p", string(b))
 }
 
 // text reads a key or a string.
@@ -247,33 +268,25 @@ func (s *jsonScanner) text() {
 	switch {
 	case s.drop:
 	case !s.options.Reveal && !IsKnownField(s.key):
-		s.view.Hidden = true
-		s.token("pii-m", `"`+mask+`"`)
+		s.hide()
 	default:
 		s.token("k", shorten(raw))
 	}
 }
 
-func (s *jsonScanner) literal() {
-	start := s.at
-	for s.at < len(s.body) && !strings.ContainsRune(",]} \t\r\n", rune(s.body[s.at])) {
-		s.at++
-	}
-	s.value("n", s.body[start:s.at])
-}
-
 // value adds a string, a number, true, false or null. Null is never hidden.
 func (s *jsonScanner) value(class string, raw []byte) {
-	if s.masked > 0 || s.hides(raw) {
-		if !bytes.Equal(raw, []byte("null")) && !bytes.Equal(raw, []byte(`""`)) {
-			s.view.Hidden = true
-			s.token("pii-m", `"`+mask+`"`)
-			return
-		}
-	}
-	if !s.drop {
+	switch hide := s.masked > 0 || s.hides(raw); {
+	case hide && string(raw) != "null" && string(raw) != `""`:
+		s.hide()
+	case !s.drop:
 		s.token(class, shorten(raw))
 	}
+}
+
+func (s *jsonScanner) hide() {
+	s.view.Hidden = true
+	s.token("pii-m", `"`+mask+`"`)
 }
 
 // name returns the name of the current field. The elements of an array have the name of the array.
@@ -296,7 +309,7 @@ func (s *jsonScanner) hides(raw []byte) bool {
 		return true
 	case len(s.levels) == 0:
 		return raw != nil
-	case !s.drop && len(s.options.Kept) > 0 && s.options.Kept[s.path()], raw != nil && hidesText(s.name(), string(raw)):
+	case s.isKept(), raw != nil && hidesText(s.name(), string(raw)):
 		return true
 	}
 	level := s.levels[len(s.levels)-1]
@@ -322,24 +335,23 @@ func (s *jsonScanner) path() string {
 	return name
 }
 
-// mark marks the line if its value is malformed or unknown.
-func (s *jsonScanner) mark() {
-	if !s.drop && len(s.options.Kept) > 0 && s.options.Kept[s.path()] {
-		s.line.Kept = true
-	}
+func (s *jsonScanner) isKept() bool {
+	return !s.drop && len(s.options.Kept) > 0 && s.options.Kept[s.path()]
 }
+
+// mark marks the line if its value is malformed or unknown.
+func (s *jsonScanner) mark() { s.line.Kept = s.line.Kept || s.isKept() }
 
 func (s *jsonScanner) token(class, text string) {
-	if s.drop {
-		return
+	if !s.drop && text != "" {
+		s.line.Tokens = append(s.line.Tokens, jsonToken{Class: class, Text: text})
 	}
-	s.line.Tokens = append(s.line.Tokens, jsonToken{class, text})
 }
 
-func (s *jsonScanner) startLine(level int) {
-	if level > 0 && !s.drop {
-		s.line.Tokens = append(s.line.Tokens, jsonToken{"", strings.Repeat("  ", min(level, maxJSONIndent))})
-	}
+// breakLine starts a line that is indented like the current level, or by more.
+func (s *jsonScanner) breakLine(more int) {
+	s.endLine()
+	s.token("", strings.Repeat("  ", min(len(s.levels)+more, maxJSONIndent)))
 }
 
 func (s *jsonScanner) endLine() {

@@ -67,9 +67,13 @@ func (c *Console) layout(r *http.Request, p page, main template.HTML) layout {
 	}
 	l.Command = "labhealth " + l.Mode
 	l.Nav = c.nav(r, p.Current)
-	l.Live = strings.TrimSpace("nav " + p.Live)
 	l.Since, l.Now = liveSince(r), c.Now().Unix()
-	l.Flash = c.flashOf(r)
+	if l.Self == "" {
+		l.Self = l.Path
+	}
+	if r.Header.Get("Console-Live") == "" { // the page that a person opens shows it
+		l.Flash = c.flashOf(r)
+	}
 	if cookie, err := r.Cookie(themeCookie); err == nil && (cookie.Value == "light" || cookie.Value == "dark") {
 		l.Theme = cookie.Value
 	}

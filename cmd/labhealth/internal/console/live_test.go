@@ -3,48 +3,37 @@ package console
 import (
 	"bufio"
 	"context"
-	"encoding/json"
 	"errors"
-	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"go.uber.org/goleak"
 )
 
-// liveChanges opens a page and returns a function that waits for its next change.
-func liveChanges(t testing.TB, l *live, topics ...string) func() change {
+// liveChanges returns a function that waits until a topic changes.
+func liveChanges(t testing.TB, l *live, topic string) func() {
 	t.Helper()
-	p := l.open(topics)
-	t.Cleanup(func() { l.remove(p) })
-	l.mu.Lock()
-	position := l.last
-	l.mu.Unlock()
-	var queue []liveChange
-	return func() change {
+	_, position, _ := l.since(0)
+	return func() {
 		t.Helper()
-		for len(queue) == 0 {
+		for {
+			topics, last, wake := l.since(position)
+			position = last
+			for _, changed := range topics {
+				if changed == topic {
+					return
+				}
+			}
 			select {
-			case <-p.wake:
+			case <-wake:
 			case <-time.After(time.Minute):
-				t.Fatal("no change within a minute")
-			}
-			var missed bool
-			if queue, position, missed = l.since(p, position); missed {
-				t.Fatal("the page has missed changes")
+				t.Fatalf("%s has not changed within a minute", topic)
 			}
 		}
-		var ch change
-		if err := json.Unmarshal(queue[0].data, &ch); err != nil {
-			t.Fatal(err)
-		}
-		queue = queue[1:]
-		return ch
 	}
 }
 
@@ -58,20 +47,19 @@ type stream struct {
 func connect(t testing.TB, url, since string) *stream {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
-	r, err := http.NewRequestWithContext(ctx, "GET", url+"/console/live?topics=nav+orders", nil)
+	r, err := http.NewRequestWithContext(ctx, "GET", url+"/console/live?since="+since, nil)
 	if err != nil {
 		t.Fatal(err)
-	}
-	if since != "" {
-		r.Header.Set("Last-Event-ID", since)
 	}
 	res, err := http.DefaultClient.Do(r)
 	if err != nil {
 		t.Fatal(err)
 	}
 	s := &stream{t: t, lines: bufio.NewScanner(res.Body), cancel: func() { cancel(); res.Body.Close() }}
-	s.lines.Buffer(nil, 1<<20)
 	t.Cleanup(s.cancel)
+	if got := s.next(); got != "ready  {}" {
+		t.Fatalf("got %s", got)
+	}
 	return s
 }
 
@@ -107,128 +95,58 @@ func liveServer(t testing.TB) (*live, string) {
 	return c.live, srv.URL
 }
 
-func TestLiveReconnect(t *testing.T) {
+// A page is told what has changed since it was made, and a page of another process that everything
+// may have. Streams end with the console.
+func TestLive(t *testing.T) {
 	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
 	t.Run("", func(t *testing.T) {
 		t.Cleanup(http.DefaultClient.CloseIdleConnections)
 		l, url := liveServer(t)
-		s := connect(t, url, "")
-		if got := s.next(); got != "ready epoch-0 {}" {
+		s := connect(t, url, "epoch-0")
+		l.changed("orders")
+		if got := s.next(); got != "changed epoch-1 orders" {
 			t.Fatalf("got %s", got)
 		}
-		l.publish("orders", change{ID: "a", HTML: "<p>1</p>", Into: "b", Say: "new"})
-		l.publish("users", change{ID: "other"})
-		l.publish("nav", change{ID: "c"})
-		if got, want := s.next(), `message epoch-1 {"id":"a","html":"\u003cp\u003e1\u003c/p\u003e","into":"b","say":"new"}`; got != want {
-			t.Errorf("got %s", got)
+		for range 1000 { // nobody waits for pages
+			l.changed("users")
 		}
-		if got := s.next(); got != `message epoch-3 {"id":"c","html":""}` {
-			t.Errorf("got %s", got)
+		for got := ""; !strings.HasPrefix(got, "changed epoch-1001 users"); got = s.next() {
+			if got == "end" {
+				t.Fatal(got)
+			}
 		}
 		s.cancel()
-		l.publish("nav", change{ID: "d"})
-		s = connect(t, url, "epoch-3") // nothing is missed
-		if s.next(); true {
-			if got := s.next(); got != `message epoch-4 {"id":"d","html":""}` {
-				t.Errorf("got %s", got)
+		for since, want := range map[string]string{
+			"epoch-0": "changed epoch-1001 orders users", "epoch-1": "changed epoch-1001 users",
+			"another-3": "changed epoch-1001 all", "epoch-1002": "changed epoch-1001 all", "epoch-x": "changed epoch-1001 all", "": "changed epoch-1001 all",
+		} {
+			if got := connect(t, url, since).next(); got != want {
+				t.Errorf("since %q: got %s, want %s", since, got, want)
 			}
 		}
-		for _, since := range []string{"another-3", "epoch-99", "epoch-x", "epoch--1"} {
-			s = connect(t, url, since)
-			s.next()
-			if got := s.next(); !strings.HasPrefix(got, "reload epoch-") {
-				t.Errorf("since %s: got %s", since, got)
-			}
-			if got := s.next(); got != "end" {
-				t.Errorf("since %s: got %s after the reload", since, got)
-			}
+		s = connect(t, url, "epoch-1001")
+		l.close()
+		var all sync.WaitGroup
+		for _, s := range []*stream{s, connect(t, url, "epoch-1001")} {
+			all.Go(func() {
+				if got := s.next(); got != "end" {
+					t.Errorf("got %s", got)
+				}
+			})
 		}
-		for range 2 * maxLiveChanges {
-			l.publish("users", change{ID: "e"})
-		}
-		s = connect(t, url, "epoch-4")
-		s.next()
-		if got := s.next(); !strings.HasPrefix(got, "reload epoch-") {
-			t.Errorf("after many changes: got %s", got)
-		}
+		all.Wait()
 	})
-}
-
-// TestLiveLimits checks that publishers do not wait for pages that do not read, that the changes
-// that are stored are bounded, and that the oldest page makes room for a new one.
-func TestLiveLimits(t *testing.T) {
-	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
-	t.Run("", func(t *testing.T) {
-		t.Cleanup(http.DefaultClient.CloseIdleConnections)
-		l, url := liveServer(t)
-		first := connect(t, url, "")
-		first.next()
-		for range 20 {
-			connect(t, url, "") // does not read
-		}
-		start := time.Now()
-		large := strings.Repeat("x", 64<<10)
-		for range 500 {
-			l.publish("orders", change{ID: "a", HTML: large})
-		}
-		if took := time.Since(start); took > 30*time.Second {
-			t.Errorf("publishing took %v", took)
-		}
-		if l.bytes > maxLiveBytes || len(l.changes) > maxLiveChanges {
-			t.Errorf("%d bytes in %d changes are stored", l.bytes, len(l.changes))
-		}
-		for range maxLivePages {
-			l.remove(l.open([]string{"nav"}))
-		}
-		var pages []*livePage
-		for range maxLivePages {
-			pages = append(pages, l.open([]string{"nav"}))
-		}
-		for got := ""; got != "end"; got = first.next() {
-		}
-		if n := len(l.pages); n != maxLivePages {
-			t.Errorf("%d pages are open", n)
-		}
-		for _, p := range pages {
-			l.remove(p)
-		}
-	})
-}
-
-// TestLiveClose checks that streams end with the console, and that later ones end at once.
-func TestLiveClose(t *testing.T) {
-	l, url := liveServer(t)
-	streams := make([]*stream, 10)
-	for i := range streams {
-		streams[i] = connect(t, url, "")
-		streams[i].next()
-	}
-	l.close()
-	var all sync.WaitGroup
-	for _, s := range streams {
-		all.Go(func() {
-			if got := s.next(); got != "end" {
-				t.Errorf("got %s", got)
-			}
-		})
-	}
-	all.Wait()
-	s := connect(t, url, "")
-	s.next()
-	if got := s.next(); got != "end" {
-		t.Errorf("a stream after the end: %s", got)
-	}
 }
 
 // TestLiveStuckPage checks that a page that never reads ends by the deadline of its writes.
 func TestLiveStuckPage(t *testing.T) {
 	w := &stuckWriter{header: http.Header{}}
-	s := &liveStream{w: w, control: http.NewResponseController(w), epoch: "epoch"}
-	fmt.Fprint(s, "first")
-	if w.deadline.IsZero() || time.Until(w.deadline) > liveDeadline {
-		t.Errorf("deadline %v", w.deadline)
+	s := &liveStream{w: w, control: http.NewResponseController(w)}
+	s.send("first")
+	if w.deadline.IsZero() || time.Until(w.deadline) > liveDeadline || s.err != nil {
+		t.Errorf("deadline %v, %v", w.deadline, s.err)
 	}
-	if fmt.Fprint(s, "second"); s.flush() || s.err == nil {
+	if s.send("second"); s.err == nil {
 		t.Error("the stream goes on after an error")
 	}
 }
@@ -249,27 +167,45 @@ func (w *stuckWriter) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// TestSoon checks that calls for one key are combined.
-func TestSoon(t *testing.T) { synctest.Test(t, testSoon) }
-
-func testSoon(t *testing.T) {
-	l := newLive()
-	ctx, cancel := context.WithCancel(t.Context())
+// What happens in the sandbox, and every delivery, reaches the pages that show it.
+func TestLiveTopics(t *testing.T) {
+	s := newOrdersSite(t)
+	s.deliver()
+	ctx, stop := context.WithCancel(t.Context())
 	var running sync.WaitGroup
-	running.Go(func() { l.runJobs(ctx) })
-	calls := make(chan int, 100)
-	for i := range 50 {
-		l.soon("a", func(context.Context) { calls <- i })
+	running.Go(func() { s.console.Run(ctx) })
+	defer running.Wait()
+	defer stop()
+	<-s.console.live.watching
+	waits := map[string]func(){}
+	for _, topic := range []string{"orders", "users", "deliveries", "requests", "faults"} {
+		waits[topic] = liveChanges(t, s.console.live, topic)
 	}
-	time.Sleep(jobInterval * 3 / 2) // of the fake time
-	cancel()
-	running.Wait()
-	close(calls)
-	var got []int
-	for i := range calls {
-		got = append(got, i)
+	s.order(s.srv.LabTests.WalkIn)
+	s.do("POST", "/console/faults/disarm", nil)
+	if res, err := http.Get(s.srv.URL + "/v2/user/"); err != nil {
+		t.Error(err)
+	} else {
+		res.Body.Close()
 	}
-	if len(got) == 0 || len(got) > 2 || got[len(got)-1] != 49 {
-		t.Errorf("called with %v", got)
+	for _, wait := range waits {
+		wait()
 	}
+	for path, want := range map[string]string{"orders": "orders", "users": "users deliveries", "deliveries": "deliveries", "faults": "faults requests", "requests": "requests"} {
+		page := s.get("/console/"+path, 200)
+		s.contains(page, `data-live="`+want+`"`, `data-since="`+s.console.live.epoch+`-`)
+	}
+	s.contains(s.get("/console/nav", 200), `<nav class="nav" id="nav"`, `<span id="count-orders" class="n">1</span>`)
+}
+
+// A page that shows a detail which its address does not name fetches itself with it.
+func TestLiveDetail(t *testing.T) {
+	s := newDeliveriesSite(t)
+	s.deliver("msg_a", deliverySecret, samplesBody(1), 0)
+	s.contains(s.get("/console/deliveries?q=glucose", 200), `data-self="/console/deliveries?q=glucose&amp;shown=1"`)
+	s.deliver("msg_b", deliverySecret, samplesBody(2), 0)
+	page := s.get("/console/deliveries?q=glucose&shown=1", 200)
+	s.contains(page, `id="delivery-1"`, `<li id="d1" data-item="verified" class="on">`, `<li id="d2" data-item="verified"><a`, `<div class="detail" id="detail">`)
+	s.contains(s.get("/console/deliveries/1?tab=body", 200), `data-self="/console/deliveries/1?tab=body"`)
+	s.contains(s.post("/console/deliveries/1/reveal?tab=body", nil, 200), `data-self="/console/deliveries/1?tab=body"`, `id="detail" data-asked>`)
 }

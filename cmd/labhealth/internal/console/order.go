@@ -94,7 +94,7 @@ func (c *Console) showOrder(w http.ResponseWriter, r *http.Request, reveal bool)
 	case o == nil:
 		c.noPage(w, r, "No delivery brought an order "+id.String()+".")
 	default:
-		c.render(w, r, "order", page{Title: o.Test + " " + o.Short, Current: "orders", Live: "order-" + o.ID, Data: o})
+		c.render(w, r, "order", page{Title: o.Test + " " + o.Short, Current: "orders", Live: "orders deliveries", Self: orderPath(id), Data: o})
 	}
 }
 

@@ -69,7 +69,6 @@ type boardLane struct {
 	Cards []card
 	Older string // path that shows the older ones, or empty
 	More  int    // older ones
-	Most  int    // cards that a page keeps
 }
 
 // todo is a step of the first run.
@@ -116,17 +115,15 @@ func (c *Console) ordersPage(w http.ResponseWriter, r *http.Request) {
 		c.fail(w, r, err)
 		return
 	}
-	live := "orders"
-	switch {
-	case b.None:
-		c.changedOrders.empty.Store(true)
-		live = "orders no-orders" // the board replaces the empty page
-	case b.Query != "" || r.URL.Query().Has("lane"):
-		live = "orders-found"
-	case b.Method != "":
-		live = "orders-" + b.Method
+	c.render(w, r, "orders", page{Title: "Orders", Current: "orders", Live: c.ordersTopics(), Data: b})
+}
+
+// ordersTopics are the topics that change orders. Without a sandbox, deliveries bring them.
+func (c *Console) ordersTopics() string {
+	if c.sandbox() {
+		return "orders"
 	}
-	c.render(w, r, "orders", page{Title: "Orders", Current: "orders", Live: live, Data: b})
+	return "deliveries"
 }
 
 // newBoard returns the orders that the query selects: q has words, method a collection method, and
@@ -203,10 +200,13 @@ func (c *Console) fillLanes(ctx context.Context, b *board, states []labhealthtes
 		})
 		start := max(0, min(from, len(found)))
 		end := min(start+laneCards, len(found))
-		bl := boardLane{lane: l, Count: len(found), Most: laneCards}
+		bl := boardLane{lane: l, Count: len(found)}
 		bl.setOlder(b, end)
 		for _, s := range found[start:end] {
-			bl.Cards = append(bl.Cards, c.newCard(ctx, s, b.Path))
+			if !c.sandbox() {
+				c.countStoredResults(ctx, &s)
+			}
+			bl.Cards = append(bl.Cards, c.newCard(s, b.Path))
 		}
 		b.Lanes = append(b.Lanes, bl)
 	}
@@ -251,33 +251,34 @@ func matches(s labhealthtest.OrderState, method string, wanted []string) bool {
 // now is the clock of the console.
 func (c *Console) now() time.Time { return c.Now().UTC() }
 
-// newCard returns the card of an order. The next status and the results are read from the service.
-func (c *Console) newCard(ctx context.Context, s labhealthtest.OrderState, back string) card {
+// newCard returns the card of an order.
+func (c *Console) newCard(s labhealthtest.OrderState, back string) card {
 	now := c.now()
 	o := card{
 		OrderState: s, Lane: lanes[laneOfOrder(s.Status)].Key, Words: statusWords(s.Status, s.StatusDetail), Age: age(now.Sub(s.Since)),
 		Icon: methodIcon(s.Method), MethodName: methodName(s.Method), Vial: vialOf(s.Status), Back: back, Fresh: now.Sub(s.Since) < freshAge,
+		HasResults: s.Results != nil,
 	}
 	o.LabTest = visible(cmp.Or(s.LabTest, "No lab test"))
 	o.Ended = o.Lane == "ended"
-	details := c.cardDetails(ctx, s)
-	o.HasResults = details.results != nil
-	if details.next != nil {
-		o.Next = statusWords(details.next[0], "")
+	if len(s.Next) > 0 {
+		o.Next = statusWords(s.Next[0], "")
 	}
 	stuck := isStuck(s.Status, s.Since, now)
-	o.addResults(details)
+	if s.Results != nil {
+		o.addResults(*s.Results)
+	}
 	if stuck {
 		o.Tags = append(o.Tags, cardTag{"warn", "warn", "stuck"})
 	}
 	if !isKnownStatus(s.Status) {
 		o.Tags = append(o.Tags, cardTag{"warn", "warn", "unknown status"})
 	}
-	if details.redrawOf != uuid.Nil {
-		o.Tags = append(o.Tags, cardTag{"", "", "redraw of " + details.redrawOf.String()[:8]})
+	if s.RedrawOf != uuid.Nil {
+		o.Tags = append(o.Tags, cardTag{"", "", "redraw of " + s.RedrawOf.String()[:8]})
 	}
 	if !o.Ended {
-		o.Steps, o.Step = stepsOf(details.reached, len(details.next), o.Lane == "completed")
+		o.Steps, o.Step = stepsOf(s.Reached, len(s.Next), o.Lane == "completed")
 	}
 	switch {
 	case o.Lane == "completed":
@@ -311,80 +312,35 @@ func stepsOf(reached, ahead int, done bool) (steps []string, step int) {
 }
 
 // addResults adds what the results of the order are, in place of its status once it is completed.
-func (c *card) addResults(d cardDetails) {
-	if d.results == nil {
-		return
-	}
-	n, abnormal, critical := len(d.results.Results), 0, 0
-	for i := range d.results.Results {
-		switch v := &d.results.Results[i]; {
-		case v.Critical():
-			critical++
-		case v.Abnormal():
-			abnormal++
-		}
-	}
-	c.describeResults(d, n)
+func (c *card) addResults(r labhealthtest.ResultCounts) {
+	critical, abnormal := r.Interpretation == "critical", r.Interpretation == "abnormal"
 	switch {
-	case critical > 0:
-		c.Tags = append(c.Tags, cardTag{"bad", "diamond", fmt.Sprintf("%d critical", critical)})
-	case d.results.Critical():
+	case c.Lane == "completed":
+		c.Words = countOf(r.Total, "result")
+		if _, _, low := splitStatus(c.Status); low == "corrected" {
+			c.Words = "Corrected, " + c.Words
+		}
+		if r.Total > 0 && r.Abnormal+r.Critical == 0 && !critical && !abnormal {
+			c.Words += ", all usual"
+		}
+	case c.Markers > r.Total:
+		c.Tags = append(c.Tags, cardTag{"", "", fmt.Sprintf("%d of %d results", r.Total, c.Markers)})
+	}
+	switch {
+	case r.Critical > 0:
+		c.Tags = append(c.Tags, cardTag{"bad", "diamond", fmt.Sprintf("%d critical", r.Critical)})
+	case critical:
 		c.Tags = append(c.Tags, cardTag{"bad", "diamond", "critical"})
 	}
 	switch {
-	case abnormal > 0:
-		c.Tags = append(c.Tags, cardTag{"warn", "up", fmt.Sprintf("%d abnormal", abnormal)})
-	case critical == 0 && d.results.Abnormal() && !d.results.Critical():
+	case r.Abnormal > 0:
+		c.Tags = append(c.Tags, cardTag{"warn", "up", fmt.Sprintf("%d abnormal", r.Abnormal)})
+	case abnormal && r.Critical == 0:
 		c.Tags = append(c.Tags, cardTag{"warn", "up", "abnormal"})
 	}
-	if n := len(d.results.MissingResults); n > 0 && c.Lane == "completed" {
-		c.Tags = append(c.Tags, cardTag{"", "", fmt.Sprintf("%d missing", n)})
+	if r.Missing > 0 && c.Lane == "completed" {
+		c.Tags = append(c.Tags, cardTag{"", "", fmt.Sprintf("%d missing", r.Missing)})
 	}
-}
-
-// describeResults says how many results there are.
-func (c *card) describeResults(d cardDetails, n int) {
-	if c.Lane != "completed" {
-		if d.markers > n {
-			c.Tags = append(c.Tags, cardTag{"", "", fmt.Sprintf("%d of %d results", n, d.markers)})
-		}
-		return
-	}
-	c.Words = countOf(n, "result")
-	if _, _, low := splitStatus(c.Status); low == "corrected" {
-		c.Words = "Corrected, " + c.Words
-	}
-	if n > 0 && !d.results.Abnormal() {
-		c.Words += ", all usual"
-	}
-}
-
-// cardDetails is what a card shows beside the state of the order.
-type cardDetails struct {
-	next     []string // the statuses that follow
-	reached  int      // statuses so far, without repetitions
-	markers  int
-	redrawOf uuid.UUID
-	results  *labhealth.OrderResults // nil if there are none
-}
-
-func (c *Console) cardDetails(ctx context.Context, s labhealthtest.OrderState) cardDetails {
-	o, err := c.readOrder(ctx, s.ID)
-	if err != nil || o == nil {
-		return cardDetails{}
-	}
-	d := cardDetails{reached: reachedOf(o), markers: len(o.LabTest.Markers), redrawOf: redrawOf(o)}
-	if c.sandbox() {
-		if next, err := c.Server.NextStatuses(s.ID); err == nil && len(next) > 0 {
-			d.next = next
-		}
-	}
-	if o.HasResults() {
-		if results, err := c.readResults(ctx, s.ID); err == nil {
-			d.results = results
-		}
-	}
-	return d
 }
 
 // reachedOf returns how many different statuses an order has had.
@@ -416,14 +372,21 @@ func (c *Console) orderStates(ctx context.Context) ([]labhealthtest.OrderState, 
 	if c.sandbox() {
 		return c.Server.OrderStates(), nil
 	}
-	return c.storedStates(ctx)
+	states := []labhealthtest.OrderState{}
+	for stored, err := range c.Inspector.Store.Orders(ctx, sqlstore.OrderFilter{}) {
+		if err != nil {
+			return nil, err
+		}
+		states = append(states, storedState(stored))
+	}
+	return states, nil
 }
 
 func storedState(stored sqlstore.StoredOrder) labhealthtest.OrderState {
 	o := stored.Order
 	s := labhealthtest.OrderState{
 		ID: o.ID, UserID: stored.UserID, Method: string(o.Details.Type), LabTest: o.LabTest.Name,
-		Status: string(stored.Status), Since: stored.Since, CreatedAt: o.CreatedAt,
+		Status: string(stored.Status), Since: stored.Since, CreatedAt: o.CreatedAt, Reached: reachedOf(o), Markers: len(o.LabTest.Markers), RedrawOf: redrawOf(o),
 	}
 	if o.SampleID != nil {
 		s.SampleID = *o.SampleID
@@ -432,6 +395,26 @@ func storedState(stored sqlstore.StoredOrder) labhealthtest.OrderState {
 		s.StatusDetail = string(*d)
 	}
 	return s
+}
+
+// countStoredResults adds the results that deliveries brought.
+func (c *Console) countStoredResults(ctx context.Context, s *labhealthtest.OrderState) {
+	results, err := c.readResults(ctx, s.ID)
+	if err != nil || results == nil {
+		return
+	}
+	s.Results = &labhealthtest.ResultCounts{Total: len(results.Results), Missing: len(results.MissingResults)}
+	for i := range results.Results {
+		switch v := &results.Results[i]; {
+		case v.Critical():
+			s.Results.Critical++
+		case v.Abnormal():
+			s.Results.Abnormal++
+		}
+	}
+	if results.Metadata.Interpretation != nil {
+		s.Results.Interpretation = string(*results.Metadata.Interpretation)
+	}
 }
 
 // readOrder returns an order: of the service, or of the deliveries. It is nil if there is none.
@@ -462,11 +445,11 @@ func (c *Console) countOrders(ctx context.Context) int {
 	if c.sandbox() {
 		return len(c.Server.Orders())
 	}
-	states, err := c.orderStates(ctx)
+	n, err := c.Inspector.CountOrders(ctx)
 	if err != nil {
 		c.Log.Error("console: cannot count the orders", "error", err)
 	}
-	return len(states)
+	return n
 }
 
 // firstSteps are what to do while there is no order.

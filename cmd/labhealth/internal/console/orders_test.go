@@ -169,7 +169,7 @@ func TestBoard(t *testing.T) {
 	s.contains(found, testkit.String(), `value="testkit ordered"`)
 	s.lacks(found, `id="order-`+walkIn.String())
 	found = s.get("/console/orders?method=walk_in_test", 200)
-	s.contains(found, `id="order-`+walkIn.String(), `data-live="nav orders-walk_in_test"`)
+	s.contains(found, `id="order-`+walkIn.String(), `data-live="orders"`)
 	s.lacks(found, `id="order-`+testkit.String())
 	s.contains(s.get("/console/orders?q=nothing", 200), "data-none><div><h2>No order matches</h2>")
 
@@ -409,39 +409,6 @@ func TestLargeBoard(t *testing.T) {
 	}
 }
 
-func TestLiveOrders(t *testing.T) {
-	s := newOrdersSite(t)
-	id := s.order(s.srv.LabTests.WalkIn)
-	next := liveChanges(t, s.console.live, "nav", "orders", "order-"+id.String())
-	for range 3 {
-		if _, err := s.srv.Advance(id); err != nil {
-			t.Fatal(err)
-		}
-		s.console.orderChanged(t.Context(), id)
-	}
-	seen := map[string]change{}
-	for len(seen) < 23 {
-		ch := next()
-		if _, ok := seen[ch.ID]; ok {
-			t.Errorf("%s was sent twice", ch.ID)
-		}
-		seen[ch.ID] = ch
-	}
-	ch := seen["order-"+id.String()]
-	if ch.Into != "collecting-cards" || ch.Say != "Order "+id.String()[:8]+": Appointment scheduled" || !strings.HasPrefix(ch.HTML, `<li class="card fresh"`) {
-		t.Errorf("got %+v", ch)
-	}
-	if got := seen["collecting-n"].HTML; got != `<span class="n" id="collecting-n">1</span>` {
-		t.Errorf("got %s", got)
-	}
-	if got := seen["count-orders"].HTML; got != `<span id="count-orders" class="n">1</span>` {
-		t.Errorf("got %s", got)
-	}
-	if got := seen["order-timeline"].HTML; !strings.Contains(got, "Appointment scheduled") {
-		t.Errorf("got %s", got)
-	}
-}
-
 // Without a sandbox, the orders are those that deliveries brought, and nothing can be changed.
 func TestListenedOrders(t *testing.T) {
 	s := newOrdersSite(t)
@@ -484,25 +451,6 @@ func TestListenedOrders(t *testing.T) {
 		t.Errorf("reveal: %d", res.StatusCode)
 	}
 	s.contains(s.get("/console/orders/"+uuid.NewString(), 404), "No delivery brought an order")
-}
-
-// The first order replaces a page that has none, once.
-func TestFirstOrder(t *testing.T) {
-	s := newOrdersSite(t)
-	s.contains(s.get("/console/orders?q=walk&method=testkit", 200), `data-live="nav orders no-orders"`, `<div id="no-orders">`)
-	next := liveChanges(t, s.console.live, "no-orders")
-	id := s.order(s.srv.LabTests.WalkIn)
-	s.console.orderChanged(t.Context(), id)
-	ch := next()
-	if ch.ID != "no-orders" || ch.Into != "" || ch.Say != "The first order was received" || !strings.HasPrefix(ch.HTML, `<div id="orders">`) {
-		t.Errorf("got %+v", ch)
-	}
-	s.contains(ch.HTML, `id="order-`+id.String()+`"`, `id="completed-cards"`, "Add an order")
-	s.console.publishFirstOrders(t.Context())
-	s.console.live.publish("no-orders", change{ID: "end"})
-	if ch := next(); ch.ID != "end" {
-		t.Errorf("got %+v", ch)
-	}
 }
 
 // The timeline says why an event has no delivery, and what the network did to it.

@@ -2,7 +2,9 @@ package console
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -20,9 +22,7 @@ type plotSet struct {
 	Span   span
 	Title  string // such as 14 to 20 November 2026
 	Week   bool
-	Zone   string // whose times they are
-	Days   string // of the span, for the script
-	Axis   []axisLabel
+	Zone   string        // whose times they are
 	Offset time.Duration // of the user from UTC
 
 	Plots  []plot
@@ -41,19 +41,12 @@ type nearest struct {
 	Resource, Day, Path string
 }
 
-// plot is what the template plot shows. All numbers are computed here.
+// plot is what the template plot shows. The script draws Data.
 type plot struct {
 	ID, Title, Source, Note, Label string
 	Short                          bool
-	Height                         string
-	Grid                           []string // y of the ticks
-	Ticks                          []string // labels, the highest first
-	Target                         *shape
-	Gaps                           []gapShape
-	Bands, Lines, Dots             []string // paths
-	Bars                           string   // path
-	Now                            string   // x, or empty
-	Unit, Values                   string   // for the script
+	Data                           string // plotData in JSON; empty if the values cannot be drawn
+	Unit                           string
 	Facts                          []string // such as low 50
 	Optional                       string   // left out on phones
 	Big, BigNote                   string
@@ -62,9 +55,19 @@ type plot struct {
 	Rows    []valueRow
 }
 
-type shape struct{ X, Y, Width, Height string }
-
-type gapShape struct{ X, Width, Edge string }
+// plotData is what the script draws. Times are in seconds, by the clock of the user written as UTC.
+type plotData struct {
+	From   int64        `json:"from"`
+	To     int64        `json:"to"`
+	Step   int64        `json:"step"`  // of the cross-hair
+	Usual  int64        `json:"usual"` // between two values
+	X      []int64      `json:"x"`
+	Y      [][]*float64 `json:"y"` // sums, or the mean, low and high of each line; null ends a line
+	Bars   bool         `json:"bars,omitempty"`
+	Gaps   [][2]int64   `json:"gaps,omitempty"`
+	Target []float64    `json:"target,omitempty"`
+	Now    int64        `json:"now,omitempty"`
+}
 
 type valueRow struct {
 	Day  string // if it differs from that of the row before
@@ -86,9 +89,6 @@ const (
 	maxSamples = 700_000 // that are read: a week with one each second
 	maxTexts   = 100     // of a series
 )
-
-// plotWidth is the width of the view box. The width in pixels is that of the window.
-const plotWidth = 864.0
 
 // loader reads the series of a user.
 type loader struct {
@@ -299,117 +299,132 @@ func (t *texts) add(s span, local time.Time, text string) {
 	}
 }
 
-// newPlot draws a reduction.
+// newPlot describes a reduction.
 func newPlot(of webhooks.Series, source string, r *reduction, number int) plot {
-	unit := unitText(of.Resource, r.unit)
 	p := plot{
-		ID: "plot-" + strconv.Itoa(number), Title: resourceName(of.Resource), Source: source,
-		Unit: unit, Height: "120", Now: r.nowX(),
+		ID: "plot-" + strconv.Itoa(number), Title: resourceName(of.Resource), Source: source, Unit: unitText(of.Resource, r.unit), Short: sums(of.Resource),
 	}
-	if sums(of.Resource) {
-		p.drawBars(r)
+	start := r.span.start().Unix()
+	d := plotData{
+		From: start, To: r.span.day.AddDate(0, 0, 1).Unix(), Step: int64(r.span.slot().Seconds()), Bars: p.Short,
+		Usual: int64(max(r.usual(), r.span.slot()).Seconds()),
+	}
+	if now := r.end.Unix(); now > d.From && now < d.To {
+		d.Now = now
+	}
+	var missing time.Duration
+	for _, g := range r.gaps() {
+		missing += time.Duration(g.to-g.from) * r.span.slot()
+		d.Gaps = append(d.Gaps, [2]int64{start + int64(g.from)*d.Step, start + int64(g.to)*d.Step})
+	}
+	if p.Short {
+		p.addBars(r, &d)
 	} else {
-		p.drawLines(r)
+		p.addLines(r, &d)
 	}
-	p.drawGaps(r)
-	if len(p.Gaps) == 0 && sums(of.Resource) && r.usual() > 0 {
+	switch {
+	case len(d.Gaps) > 0:
+		p.Note = countOf(len(d.Gaps), "gap") + ", " + lengthText(missing)
+		p.Label += ", " + p.Note
+	case p.Short && r.usual() > 0:
 		p.Note = "every " + lengthText(r.usual())
 	}
+	p.Data = d.json()
 	return p
 }
 
-// drawLines draws one or two lines of means, with the values of each slot between low and high.
-func (p *plot) drawLines(r *reduction) {
-	low, high := r.lines[0].all.low, r.lines[0].all.high
-	for _, l := range r.lines[1:] {
-		low, high = min(low, l.all.low), max(high, l.all.high)
+// json returns the data for the script, or nothing if a value is too large or too small to draw.
+func (d *plotData) json() string {
+	const largest, smallest = 1e100, 1e-100
+	for _, values := range d.Y {
+		for _, v := range values {
+			if v != nil && (math.Abs(*v) > largest || *v != 0 && math.Abs(*v) < smallest) {
+				return ""
+			}
+		}
+	}
+	b, err := json.Marshal(d)
+	if err != nil {
+		return ""
+	}
+	return string(b)
+}
+
+// addLines adds one or two lines of means, with the values of each slot from low to high.
+func (p *plot) addLines(r *reduction, d *plotData) {
+	all, second := r.lines[0].all, slot{}
+	low, high := all.low, all.high
+	if len(r.lines) == 2 {
+		second = r.lines[1].all
+		low, high = min(low, second.low), max(high, second.high)
 	}
 	if r.target[1] != 0 {
 		low, high = min(low, r.target[0]), max(high, r.target[1])
+		d.Target = r.target[:]
 	}
-	s := scaleOf(low, high, 4)
-	const height = 120.0
-	p.setScale(s, height)
-	banded := false
-	for _, l := range r.lines {
-		for _, part := range segments(l.slots, r.gaps()) {
-			p.Lines = append(p.Lines, linePath(l.slots, part, s, height))
-			if part.to == part.from+1 {
-				p.Dots = append(p.Dots, p.Lines[len(p.Lines)-1])
-				p.Lines = p.Lines[:len(p.Lines)-1]
-			} else if spread(l.slots[part.from:part.to]) {
-				banded = true
-				p.Bands = append(p.Bands, bandPath(l.slots, part, s, height))
-			}
+	decimals := decimalsOf(low, high, 4)
+	text := func(a, b float64) string {
+		if len(r.lines) == 1 {
+			return readable(decimal(a, decimals))
 		}
+		return readable(decimal(a, decimals)) + "/" + readable(decimal(b, decimals))
 	}
-	if r.target[1] != 0 {
-		top, bottom := s.y(r.target[1], height), s.y(r.target[0], height)
-		p.Target = &shape{"0", coordinate(top), coordinate(plotWidth), coordinate(bottom - top)}
-	}
-	p.describeLines(r, s, banded)
-}
-
-func (p *plot) setScale(s scale, height float64) {
-	p.Height = coordinate(height)
-	p.Ticks = s.labels()
-	for _, tick := range slices.Backward(s.ticks) {
-		p.Grid = append(p.Grid, coordinate(s.y(tick, height)))
-	}
-}
-
-// describeLines sets the readout and the values.
-func (p *plot) describeLines(r *reduction, s scale, banded bool) {
-	all := r.lines[0].all
-	p.BigNote = strings.TrimSpace(p.Unit + " mean")
-	if banded {
-		p.BigNote += ", low to high shaded"
-	}
-	p.Columns = []string{"Low", "Mean", "High", "Samples"}
-	if len(r.lines) == 2 {
-		second := r.lines[1].all
-		p.Big = s.text(all.mean) + "/" + s.text(second.mean)
-		p.Facts = []string{"low " + s.text(all.low) + "/" + s.text(second.low), "high " + s.text(all.high) + "/" + s.text(second.high)}
-	} else {
-		p.Big = s.text(all.mean)
-		p.Facts = []string{"low " + s.text(all.low), "high " + s.text(all.high)}
-	}
-	if r.target[1] != 0 {
-		p.Optional = "usual " + s.text(r.target[0]) + "–" + s.text(r.target[1]) + " shaded"
-		p.BigNote = strings.TrimSpace(p.Unit + " mean")
-		p.Facts = append(p.Facts, fmt.Sprintf("in range %d %%", r.inRange*100/all.n))
-	}
-	p.Label = fmt.Sprintf("%s to %s %s", s.text(all.low), s.text(all.high), p.Unit)
-	values := make([]string, r.span.slots())
-	for i := range values {
-		first := r.lines[0].slots[i]
+	banded := false
+	d.Y = make([][]*float64, 3*len(r.lines))
+	gaps := r.gaps()
+	for i, first := range r.lines[0].slots {
+		if len(gaps) > 0 && i >= gaps[0].from && i > 0 { // ends the line
+			gaps = gaps[1:]
+			d.add(i, make([]*float64, len(d.Y)))
+		}
 		if first.n == 0 {
 			continue
 		}
-		row := valueRow{Text: []string{s.text(first.low), s.text(first.mean), s.text(first.high), number(first.n)}}
-		values[i] = s.plain(first.mean)
-		if len(r.lines) == 2 {
-			second := r.lines[1].slots[i]
-			values[i] += "/" + s.plain(second.mean)
-			row.Text = []string{
-				s.text(first.low) + "/" + s.text(second.low), s.text(first.mean) + "/" + s.text(second.mean),
-				s.text(first.high) + "/" + s.text(second.high), number(first.n),
+		var values []*float64
+		for _, l := range r.lines {
+			s := l.slots[i]
+			banded = banded || s.high > s.low
+			for _, v := range []float64{s.mean, s.low, s.high} {
+				values = append(values, new(round(v, decimals)))
 			}
 		}
-		p.addRow(r.span, i, row)
+		d.add(i, values)
+		var other slot
+		if len(r.lines) == 2 {
+			other = r.lines[1].slots[i]
+		}
+		p.addRow(r.span, i, text(first.low, other.low), text(first.mean, other.mean), text(first.high, other.high), number(first.n))
 	}
-	p.Values = strings.Join(values, ",")
+	p.Columns = []string{"Low", "Mean", "High", "Samples"}
+	p.Big = text(all.mean, second.mean)
+	p.Facts = []string{"low " + text(all.low, second.low), "high " + text(all.high, second.high)}
+	p.BigNote = strings.TrimSpace(p.Unit + " mean")
+	switch {
+	case r.target[1] != 0:
+		p.Optional = "usual " + readable(decimal(r.target[0], decimals)) + "–" + readable(decimal(r.target[1], decimals)) + " shaded"
+		p.Facts = append(p.Facts, fmt.Sprintf("in range %d %%", r.inRange*100/all.n))
+	case banded:
+		p.BigNote += ", low to high shaded"
+	}
+	p.Label = strings.TrimSpace(readable(decimal(all.low, decimals)) + " to " + readable(decimal(all.high, decimals)) + " " + p.Unit)
 }
 
-// addRow adds the values of a slot.
-func (p *plot) addRow(s span, i int, row valueRow) {
+// add adds the values of a slot, at its middle.
+func (d *plotData) add(slot int, values []*float64) {
+	d.X = append(d.X, d.From+int64(slot)*d.Step+d.Step/2)
+	for i, v := range values {
+		d.Y[i] = append(d.Y[i], v)
+	}
+}
+
+// addRow adds the values of a slot to the table.
+func (p *plot) addRow(s span, i int, texts ...string) {
 	local := s.start().Add(time.Duration(i) * s.slot())
-	row.Day, row.Time = shortDay(local), local.Format("15:04")
-	p.Rows = append(p.Rows, row)
+	p.Rows = append(p.Rows, valueRow{shortDay(local), local.Format("15:04"), texts})
 }
 
-// drawBars draws the sum of each slot. Slots are as long as the usual time between samples.
-func (p *plot) drawBars(r *reduction) {
+// addBars adds the sum of each slot. Slots are as long as the usual time between samples.
+func (p *plot) addBars(r *reduction, d *plotData) {
 	group := 1
 	if usual := int(r.usual() / r.span.slot()); usual > 1 && usual <= 24 && r.span.slots()%usual == 0 {
 		group = usual
@@ -422,129 +437,20 @@ func (p *plot) drawBars(r *reduction) {
 	for _, b := range bars {
 		low, high = min(low, b.sum), max(high, b.sum)
 	}
-	if low == high {
-		high = 1
-	}
-	s := scaleOf(low, high, 3)
-	const height = 76.0
-	p.Short = true
-	p.setScale(s, height)
-	width := plotWidth / float64(len(bars))
-	var path strings.Builder
-	values := make([]string, len(bars))
+	decimals := decimalsOf(low, high, 3)
+	text := func(v float64) string { return readable(decimal(v, decimals)) }
 	p.Columns = []string{"Sum", "Samples"}
+	d.Step *= int64(group)
+	d.Y = make([][]*float64, 1)
 	for i, b := range bars {
 		if b.n == 0 {
+			d.add(i, []*float64{nil})
 			continue
 		}
-		values[i] = s.plain(b.sum)
-		p.addRow(r.span, i*group, valueRow{Text: []string{s.text(b.sum), number(b.n)}})
-		if b.sum != 0 {
-			fmt.Fprintf(&path, "M%s %sV%sh%sV%sz", coordinate((float64(i)+0.14)*width), coordinate(s.y(0, height)),
-				coordinate(s.y(b.sum, height)), coordinate(0.72*width), coordinate(s.y(0, height)))
-		}
+		d.add(i, []*float64{new(round(b.sum, decimals))})
+		p.addRow(r.span, i*group, text(b.sum), number(b.n))
 	}
-	p.Bars, p.Values = path.String(), strings.Join(values, ",")
-	total := scale{decimals: min(2, s.decimals)}
-	p.Big, p.BigNote = total.text(r.lines[0].all.sum), p.Unit
-	p.Label = total.text(r.lines[0].all.sum) + " " + p.Unit
-}
-
-// drawGaps draws the gaps and counts them.
-func (p *plot) drawGaps(r *reduction) {
-	width := plotWidth / float64(r.span.slots())
-	var length time.Duration
-	for _, g := range r.gaps() {
-		length += time.Duration(g.to-g.from) * r.span.slot()
-		from, to := coordinate(float64(g.from)*width), coordinate(float64(g.to)*width)
-		p.Gaps = append(p.Gaps, gapShape{from, coordinate(float64(g.to-g.from) * width), "M" + from + " 0V" + p.Height + "M" + to + " 0V" + p.Height})
-	}
-	switch len(p.Gaps) {
-	case 0:
-		return
-	case 1:
-		p.Note = "1 gap, " + lengthText(length)
-	default:
-		p.Note = fmt.Sprintf("%d gaps, %s", len(p.Gaps), lengthText(length))
-	}
-	p.Label += ", " + p.Note
-}
-
-// nowX returns the place of the current time, or nothing if it is not within the span.
-func (r *reduction) nowX() string {
-	since := r.end.Sub(r.span.start())
-	whole := time.Duration(r.span.days()) * 24 * time.Hour
-	if since <= 0 || since >= whole {
-		return ""
-	}
-	return coordinate(plotWidth * since.Seconds() / whole.Seconds())
-}
-
-// part is a range of slots, to is not included. The first and the last have values.
-type part struct{ from, to int }
-
-// segments returns the parts between gaps. Slots without values that are no gap do not divide.
-func segments(slots []slot, gaps []hole) []part {
-	var parts []part
-	open := false
-	for i, s := range slots {
-		if len(gaps) > 0 && i >= gaps[0].from {
-			open, gaps = false, gaps[1:]
-		}
-		switch {
-		case s.n == 0:
-		case open:
-			parts[len(parts)-1].to = i + 1
-		default:
-			parts, open = append(parts, part{i, i + 1}), true
-		}
-	}
-	return parts
-}
-
-// spread reports whether a slot has values that differ.
-func spread(slots []slot) bool {
-	return slices.ContainsFunc(slots, func(s slot) bool { return s.high > s.low })
-}
-
-// linePath returns the path of the means.
-func linePath(slots []slot, of part, s scale, height float64) string {
-	b := make([]byte, 0, 12*(of.to-of.from))
-	for i := of.from; i < of.to; i++ {
-		if slots[i].n > 0 {
-			b = appendPoint(b, i, len(slots), s.y(slots[i].mean, height))
-		}
-	}
-	if of.to == of.from+1 {
-		b = append(b, "h0"...) // a dot
-	}
-	return string(b)
-}
-
-// bandPath returns the outline of the values from low to high.
-func bandPath(slots []slot, of part, s scale, height float64) string {
-	b := make([]byte, 0, 24*(of.to-of.from))
-	for i := of.from; i < of.to; i++ {
-		if slots[i].n > 0 {
-			b = appendPoint(b, i, len(slots), s.y(slots[i].high, height))
-		}
-	}
-	for i := of.to - 1; i >= of.from; i-- {
-		if slots[i].n > 0 {
-			b = appendPoint(b, i, len(slots), s.y(slots[i].low, height))
-		}
-	}
-	return string(append(b, 'Z'))
-}
-
-// appendPoint appends a point in the middle of a slot.
-func appendPoint(b []byte, i, slots int, y float64) []byte {
-	command := byte('L')
-	if len(b) == 0 {
-		command = 'M'
-	}
-	b = append(b, command)
-	b = strconv.AppendFloat(b, round((float64(i)+0.5)*plotWidth/float64(slots), 2), 'f', -1, 64)
-	b = append(b, ' ')
-	return strconv.AppendFloat(b, round(y, 1), 'f', -1, 64)
+	decimals = min(2, decimals)
+	p.Big, p.BigNote = text(r.lines[0].all.sum), p.Unit
+	p.Label = strings.TrimSpace(p.Big + " " + p.Unit)
 }

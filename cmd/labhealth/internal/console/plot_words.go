@@ -122,32 +122,51 @@ func (s span) title() string {
 	return from.Format("2") + " to " + s.day.Format("2 January 2006")
 }
 
-// dayNames returns the days of a span for the script, such as Sat,Sun.
-func (s span) dayNames() string {
-	if !s.week {
-		return ""
+// decimalsOf returns how many decimals tell the values of an axis with so many intervals apart.
+func decimalsOf(low, high float64, intervals int) int {
+	length, size := high/2-low/2, max(math.Abs(low), math.Abs(high))
+	if length < size*1e-9 {
+		length = size / 20
 	}
-	var names []string
-	for i := range s.days() {
-		names = append(names, s.start().AddDate(0, 0, i).Format("Mon"))
+	step := length / float64(intervals) * 2
+	if step >= 5 || step < 1e-290 {
+		return 0
 	}
-	return strings.Join(names, ",")
+	exponent := int(math.Floor(math.Log10(step)))
+	if step > 5*math.Pow10(exponent) { // axes have round steps
+		exponent++
+	}
+	return max(0, 1-exponent)
 }
 
-// axisLabel is a label of the x axis. Phones leave out Rest.
-type axisLabel struct{ Text, Rest string }
+// decimal formats a number with at most so many decimals, and very large and small ones with an
+// exponent.
+func decimal(v float64, decimals int) string {
+	if a := math.Abs(v); a >= 1e9 || a != 0 && a < 1e-4 {
+		return strings.Replace(strconv.FormatFloat(v, 'g', 4, 64), "e+", "e", 1)
+	}
+	text := strconv.FormatFloat(v, 'f', decimals, 64)
+	if strings.Contains(text, ".") {
+		text = strings.TrimRight(strings.TrimRight(text, "0"), ".")
+	}
+	if text == "-0" {
+		return "0"
+	}
+	return text
+}
 
-// axis returns the labels of the x axis.
-func (s span) axis() (labels []axisLabel) {
-	if s.week {
-		for i := range s.days() {
-			day := s.start().AddDate(0, 0, i)
-			labels = append(labels, axisLabel{day.Format("Mon"), day.Format(" 2")})
-		}
-		return labels
+// readable writes -14918.5 as −14,918.5.
+func readable(text string) string {
+	sign := ""
+	if rest, negative := strings.CutPrefix(text, "-"); negative {
+		sign, text = "−", rest
 	}
-	for hour := 0; hour < 24; hour += 3 {
-		labels = append(labels, axisLabel{Text: fmt.Sprintf("%02d:00", hour)})
+	whole, rest := text, ""
+	if i := strings.IndexAny(text, ".e"); i >= 0 {
+		whole, rest = text[:i], text[i:]
 	}
-	return labels
+	for i := len(whole) - 3; i > 0; i -= 3 {
+		whole = whole[:i] + "," + whole[i:]
+	}
+	return sign + whole + strings.Replace(rest, "e-", "e−", 1)
 }

@@ -91,16 +91,15 @@ var requestChips = []requestChip{
 
 // requestsView is the data of the template requests.
 type requestsView struct {
-	Query    requestQuery
-	Total    int
-	Faulted  int
-	Chips    []chipView
-	Rows     []requestRow
-	Older    string // address of the next rows
-	Latest   string // address of the first rows, if these are others
-	Detail   *requestDetail
-	Try      string
-	LiveRows bool
+	Query   requestQuery
+	Total   int
+	Faulted int
+	Chips   []chipView
+	Rows    []requestRow
+	Older   string // address of the next rows
+	Latest  string // address of the first rows, if these are others
+	Detail  *requestDetail
+	Try     string
 }
 
 type chipView struct {
@@ -177,13 +176,9 @@ func (c *Console) requestsPage(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	view.addRows(shown, detail)
-	view.LiveRows = q.Q == "" && q.Is == "" && q.Before == 0
-	p := page{Title: "Requests", Current: "requests", Live: "requests-counts"}
-	if view.LiveRows {
-		p.Live += " requests"
-	}
-	if q.Q == "" {
-		p.Live += " requests-chips:" + q.Is
+	p := page{Title: "Requests", Current: "requests", Live: "requests", Self: q.path(detail)}
+	if r.PathValue("number") == "" && detail > 0 {
+		p.Self = withParameter(q.path(0), shownParameterName, strconv.Itoa(detail))
 	}
 	if detail > 0 {
 		d, ok := c.requestDetail(r, q, detail)
@@ -254,6 +249,9 @@ func (c *Console) selectRequest(r *http.Request, shown []*requestRecord) int {
 		if err != nil || n < 1 {
 			return -1
 		}
+		return n
+	}
+	if n, err := strconv.Atoi(r.FormValue(shownParameterName)); err == nil && n > 0 {
 		return n
 	}
 	if len(shown) == 0 {
@@ -483,7 +481,7 @@ func (c *Console) requestScript(w http.ResponseWriter, r *http.Request) {
 
 func (c *Console) clearRequests(w http.ResponseWriter, r *http.Request) {
 	c.faults.log.clear(c.Server)
-	c.live.publish("nav", change{ID: "count-requests", HTML: c.partial("nav-count", navItem{Key: "requests"})})
+	c.live.changed("requests")
 	c.back(w, r, requestQuery{}.path(0), "", "")
 }
 
@@ -542,20 +540,4 @@ func (l *requestLog) count(server *labhealthtest.Server) int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return len(l.records) + server.RequestCount() - l.last
-}
-
-// requestReceived updates the open pages after a request.
-func (c *Console) requestReceived(r labhealthtest.Request) {
-	rec := c.faults.log.add(c.Server, r)
-	if rec == nil {
-		return
-	}
-	if c.live.watched("requests") {
-		row := requestRow{rec, requestQuery{}.path(rec.Number), false}
-		c.live.publish("requests", change{
-			ID: "request-" + strconv.Itoa(rec.Number), HTML: c.partial("request-row", row), Into: "rows",
-			Say: rec.Method + " " + rec.StatusText(),
-		})
-	}
-	c.faults.soon(c.publishCalls)
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/labhealth/labhealth-go"
+	"github.com/labhealth/labhealth-go/cmd/labhealth/internal/inspect"
 	"github.com/labhealth/labhealth-go/webhooks"
 	"github.com/labhealth/labhealth-go/webhooks/sqlstore"
 )
@@ -125,28 +126,16 @@ func (f *summaries) add(s sqlstore.StoredSummary) {
 
 // dayOf returns the day of a summary; empty if it has none.
 func dayOf(p webhooks.Payload) string {
-	var date labhealth.Date
-	switch v := p.(type) {
-	case *webhooks.Activity:
-		date = v.CalendarDate
-	case *webhooks.Body:
-		date = v.CalendarDate
-	case *webhooks.Sleep:
-		date = v.CalendarDate
-	case *webhooks.Workout:
-		date = v.CalendarDate
-	case *webhooks.Meal:
-		date = v.CalendarDate
-	case *webhooks.Summary:
-		date = v.CalendarDate
-	case *webhooks.SleepCycle:
+	if v, ok := p.(*webhooks.SleepCycle); ok {
 		return v.SessionEnd.Format(time.DateOnly)
-	case *webhooks.Electrocardiogram:
-		return v.SessionStart.Format(time.DateOnly)
-	default:
-		return ""
 	}
-	return date.String()
+	if v, ok := p.(*webhooks.Electrocardiogram); ok {
+		return v.SessionStart.Format(time.DateOnly)
+	}
+	if date, ok := inspect.FieldOf[labhealth.Date](p, "CalendarDate"); ok {
+		return date.String()
+	}
+	return ""
 }
 
 // duringCycle reports whether the day is in a menstrual cycle.
@@ -203,30 +192,9 @@ func (c *Console) cardOf(ctx context.Context, f *summaries, s sqlstore.StoredSum
 
 // originOf returns the provider of a summary, and when it last changed.
 func originOf(p webhooks.Payload) (provider string, updated time.Time) {
-	switch v := p.(type) {
-	case *webhooks.Sleep:
-		return v.Source.ProviderSlug(), v.UpdatedAt
-	case *webhooks.Activity:
-		return v.Source.ProviderSlug(), v.UpdatedAt
-	case *webhooks.Workout:
-		return v.Source.ProviderSlug(), v.UpdatedAt
-	case *webhooks.Body:
-		return v.Source.ProviderSlug(), v.UpdatedAt
-	case *webhooks.Meal:
-		return v.Source.ProviderSlug(), v.UpdatedAt
-	case *webhooks.Profile:
-		return v.Source.ProviderSlug(), v.UpdatedAt
-	case *webhooks.SleepCycle:
-		return v.Source.ProviderSlug(), v.UpdatedAt
-	case *webhooks.Electrocardiogram:
-		return v.Source.ProviderSlug(), v.UpdatedAt
-	case *webhooks.MenstrualCycle:
-		return v.Source.ProviderSlug(), v.UpdatedAt
-	case *webhooks.Summary:
-		return v.Source.ProviderSlug(), v.UpdatedAt
-	default:
-		return "", time.Time{}
-	}
+	source, _ := inspect.FieldOf[webhooks.Source](p, "Source")
+	updated, _ = inspect.FieldOf[time.Time](p, "UpdatedAt")
+	return source.ProviderSlug(), updated
 }
 
 // stage is how a stage of sleep is drawn. The numbers are those that the embedded service uses: no
@@ -472,7 +440,6 @@ func bodyCard(v *webhooks.Body, f *summaries, day time.Time) summaryCard {
 	if all.n < 2 {
 		return one
 	}
-	scale := scaleOf(all.low, all.high, 4)
 	var path []byte
 	for i := range days {
 		if weight, ok := f.weights[day.AddDate(0, 0, i+1-days).Format(time.DateOnly)]; ok {
@@ -480,7 +447,7 @@ func bodyCard(v *webhooks.Body, f *summaries, day time.Time) summaryCard {
 			if path == nil {
 				command = 'M'
 			}
-			y := 1 + scale.y(weight, miniHeight-2)
+			y := 1 + (miniHeight-2)*(1-(weight-all.low)/max(all.high-all.low, 1))
 			path = fmt.Appendf(path, "%c%s %s", command, coordinate(float64(i)/(days-1)*miniWidth), coordinate(y))
 		}
 	}

@@ -64,7 +64,7 @@ type userDetail struct {
 	Data      *userWearables
 }
 
-// userWearables is what the template user-data shows: all that a live change replaces.
+// userWearables is what the template user-data shows.
 type userWearables struct {
 	Sandbox   bool
 	Name      string
@@ -125,7 +125,7 @@ func (c *Console) usersPage(w http.ResponseWriter, r *http.Request) {
 		c.fail(w, r, err)
 		return
 	}
-	p := page{Title: "Users", Current: "users", Live: "users", Data: data}
+	p := page{Title: "Users", Current: "users", Live: "users deliveries", Data: data}
 	if wanted == uuid.Nil && len(data.Rows) > 0 {
 		wanted = data.Rows[0].UserID
 		data.Rows[0].Current = true
@@ -144,9 +144,10 @@ func (c *Console) usersPage(w http.ResponseWriter, r *http.Request) {
 		case data.Detail == nil:
 			data.Gone, p.Status = &goneUser{wanted, c.sandbox()}, http.StatusNotFound
 		default:
-			topic := viewTopic(wanted, userView{s, r.FormValue("as") == "values"})
-			c.live.expect(topic)
-			p.Title, p.Live = data.Detail.Name, "users "+topic
+			p.Title, p.Self = data.Detail.Name, userPath(wanted, s, r.FormValue("as") == "values")
+			if data.Query != "" {
+				p.Self = withParameter(p.Self, "q", data.Query)
+			}
 			data.Detail.Path = r.URL.RequestURI()
 		}
 	}
@@ -238,7 +239,7 @@ func userPath(userID uuid.UUID, s span, asValues bool) string {
 // newPlotSet returns a set without series.
 func (c *Console) newPlotSet(userID uuid.UUID, s span) *plotSet {
 	return &plotSet{
-		UserID: userID, Span: s, Week: s.week, Title: s.title(), Days: s.dayNames(), Axis: s.axis(),
+		UserID: userID, Span: s, Week: s.week, Title: s.title(),
 		Earlier: userPath(userID, s.move(-1), false), Later: userPath(userID, s.move(1), false),
 		DayPath: userPath(userID, span{s.day, false}, false), WeekPath: userPath(userID, span{s.day, true}, false),
 		ValuesPath: userPath(userID, s, true), PlotsPath: userPath(userID, s, false),
@@ -259,6 +260,17 @@ func (c *Console) countUsers(ctx context.Context) int {
 		return 0
 	}
 	return int(list.Total)
+}
+
+// newUsersTotal counts the users.
+func newUsersTotal(sandbox bool, rows []userRow) *usersData {
+	data := &usersData{Sandbox: sandbox, Total: len(rows)}
+	for _, row := range rows {
+		if len(row.Sources) > 0 {
+			data.WithSource++
+		}
+	}
+	return data
 }
 
 // listUsers returns the users that match a query, those with the latest samples first.
@@ -336,12 +348,8 @@ func (c *Console) allUsers(ctx context.Context, stored []inspect.StoredUser) (ro
 func (c *Console) completeRow(ctx context.Context, row *userRow) error {
 	row.Last = earliest(row.Last, c.Now())
 	if !c.sandbox() {
-		all, err := c.Inspector.Store.Series(ctx, row.UserID)
-		for _, of := range all {
-			if of.Provider != "" && !slices.Contains(row.Sources, of.Provider) {
-				row.Sources = append(row.Sources, of.Provider)
-			}
-		}
+		var err error
+		row.Sources, err = c.storedSources(ctx, row.UserID)
 		return err
 	}
 	if len(row.Sources) == 0 {
@@ -487,13 +495,22 @@ func (c *Console) storedUserHead(ctx context.Context, d *userDetail) (*userDetai
 		return nil, nil
 	}
 	d.Name = cmp.Or(name, d.UserID.String()[:8])
-	all, err := c.Inspector.Store.Series(ctx, d.UserID)
-	for _, of := range all {
-		if of.Provider != "" && !slices.ContainsFunc(d.Sources, func(s userSource) bool { return s.Slug == of.Provider }) {
-			d.Sources = append(d.Sources, userSource{Slug: of.Provider})
-		}
+	slugs, err := c.storedSources(ctx, d.UserID)
+	for _, slug := range slugs {
+		d.Sources = append(d.Sources, userSource{Slug: slug})
 	}
 	return d, err
+}
+
+// storedSources returns the providers of whose samples some are stored.
+func (c *Console) storedSources(ctx context.Context, userID uuid.UUID) (slugs []string, err error) {
+	all, err := c.Inspector.Store.Series(ctx, userID)
+	for _, of := range all {
+		if of.Provider != "" && !slices.Contains(slugs, of.Provider) {
+			slugs = append(slugs, of.Provider)
+		}
+	}
+	return slugs, err
 }
 
 // userWearables returns the series and the summaries of a span.

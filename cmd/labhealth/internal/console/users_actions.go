@@ -57,15 +57,6 @@ func userBack(id uuid.UUID, back string) string {
 	return path
 }
 
-// sentence returns an error as a sentence.
-func sentence(err error) string {
-	text := strings.TrimPrefix(strings.TrimPrefix(err.Error(), "labhealthtest: "), "labhealth: ")
-	if text == "" {
-		return "It failed."
-	}
-	return strings.ToUpper(text[:1]) + text[1:] + "."
-}
-
 func (c *Console) addUser(w http.ResponseWriter, r *http.Request) {
 	name := strings.TrimSpace(r.PostFormValue("client_user_id"))
 	if name == "" || len(name) > 200 {

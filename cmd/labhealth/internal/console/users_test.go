@@ -1,17 +1,15 @@
 package console
 
 import (
-	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
+	"html"
 	"io"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -161,6 +159,17 @@ func (b *usersBox) await(path, text string) string {
 	}
 }
 
+// dataOfPlot returns the data of a plot for the script.
+func dataOfPlot(t testing.TB, plot string) string {
+	t.Helper()
+	_, rest, _ := strings.Cut(plot, `data-plot="`)
+	data, _, ok := strings.Cut(rest, `"`)
+	if !ok {
+		t.Fatalf("no data in %s", plot)
+	}
+	return html.UnescapeString(data)
+}
+
 // plotOf returns the HTML of the plot with a number.
 func plotOf(t testing.TB, body string, n int) string {
 	t.Helper()
@@ -190,12 +199,12 @@ func TestPlotNow(t *testing.T) {
 	b.applySamples(id, "glucose", "freestyle_libre", sampleJSON(at, "-28800", 5, "mmol/L"))
 	body := b.get("/console/users/" + id.String() + "?day=2026-11-23")
 	for i := range 2 {
-		contains(t, plotOf(t, body, i), `<line class="now" x1="54" x2="54"`)
+		contains(t, dataOfPlot(t, plotOf(t, body, i)), `,"now":1795397400}`)
 	}
 }
 
-// TestPlotPaths checks what is drawn of a small series, to the point.
-func TestPlotPaths(t *testing.T) {
+// TestPlotData checks what is drawn of a small series.
+func TestPlotData(t *testing.T) {
 	b := newUsersBox(t, true)
 	id := b.server.AddUser("member-0001")
 	var samples []string
@@ -215,15 +224,12 @@ func TestPlotPaths(t *testing.T) {
 		`<h3>Heart rate</h3><span class="count">oura · 2 gaps, 23 h</span>`,
 		`<span>low 50</span><span>high 90</span><span><b>67</b> bpm mean, low to high shaded</span>`,
 		`aria-label="Heart rate: 50 to 90 bpm, 2 gaps, 23 h"`,
-		`data-unit="bpm" data-v="60,70,80,70,60,70,,,,,,,60,62,,`,
-		`<line class="g" x1="0" x2="864" y1="0" y2="0"/><line class="g" x1="0" x2="864" y1="30" y2="30"/>`,
-		`<rect class="gap" x="18" width="18" height="120"/><path class="gapedge" d="M18 0V120M36 0V120"/>`,
-		`<rect class="gap" x="42" width="822" height="120"/><path class="gapedge" d="M42 0V120M864 0V120"/>`,
-		`<path class="bandfill" d="M1.5 90L4.5 60L7.5 30L10.5 60L13.5 90L16.5 0L16.5 120L13.5 90L10.5 60L7.5 30L4.5 60L1.5 90Z"/>`,
-		`<path class="ln" d="M1.5 90L4.5 60L7.5 30L10.5 60L13.5 90L16.5 60"/><path class="ln" d="M37.5 90L40.5 84"/>`,
-		`<div class="y" aria-hidden="true"><span>90</span><span>80</span><span>70</span><span>60</span><span>50</span></div>`)
+		`data-unit="bpm"`)
+	if got, want := dataOfPlot(t, plot), `{"from":1795132800,"to":1795219200,"step":300,"usual":300,"x":[1795132950,1795133250,1795133550,1795133850,1795134150,1795134450,1795134750,1795136550,1795136850,1795137150],"y":[[60,70,80,70,60,70,null,60,62,null],[60,70,80,70,60,50,null,60,62,null],[60,70,80,70,60,90,null,60,62,null]],"gaps":[[1795134600,1795136400],[1795137000,1795219200]]}`; got != want {
+		t.Errorf("got %s\nwant %s", got, want)
+	}
 	week := plotOf(t, b.get("/console/users/"+id.String()+"?day=2026-11-20&span=week"), 0)
-	contains(t, week, `<path class="ln" d="M743.14 `, `data-v="`+strings.Repeat(",", 144)+`69,61,,`)
+	contains(t, dataOfPlot(t, week), `{"from":1794614400,"to":1795219200,"step":3600,"usual":3600,`, `1795134600,1795138200`, `[null,69,61`)
 	values := b.get("/console/users/" + id.String() + "?day=2026-11-20&as=values")
 	contains(t, values, `<tr><td class="nowrap"><span class="faint">Fri 20</span> 00:25</td><td class="num">50</td><td class="num">70</td><td class="num">90</td><td class="num">2</td></tr>`)
 	for path, want := range map[string]int{"?day=x": 400, "?span=month": 400, "?day=9999-12-31": 400, "?day=0002-01-01": 200, "?day=9998-12-31&span=week": 200} {
@@ -246,11 +252,10 @@ func TestPlotKinds(t *testing.T) {
 	body := b.get("/console/users/" + id.String())
 	contains(t, body, "times in UTC", "Note (oura): no numbers.")
 	contains(t, plotOf(t, body, 0), `<h3>Glucose</h3><span class="count">dexcom_v3</span>`, `in range 50 %`, `usual 3.9–7.8 shaded`,
-		`<span>low 5.6</span><span>high 8.4</span>`, `<rect class="target" x="0" y="`)
+		`<span>low 5.6</span><span>high 8.4</span>`, `&#34;target&#34;:[3.9,7.8]`)
 	contains(t, plotOf(t, body, 1), `<span class="count">libre</span>`, `usual 70–140 shaded`, `in range 100 %`, `<b>105</b> mg/dL mean`)
-	contains(t, plotOf(t, body, 2), `<h3>Steps</h3><span class="count">oura · 2 gaps, 23 h</span>`, `<b>1,200</b> steps</span>`, `viewBox="0 0 864 76"`,
-		`<path class="bars" d="M361.26 76V69.67h6.48V76zM370.26 76V6.33h6.48V76z"/>`, `data-v="`+strings.Repeat(",", 40)+`100,1100,0,`)
-	contains(t, plotOf(t, body, 3), `<b>120/80</b> mmHg mean`, `<path class="ln dot" d="M289.5 `)
+	contains(t, plotOf(t, body, 2), `<h3>Steps</h3><span class="count">oura · 2 gaps, 23 h</span>`, `<b>1,200</b> steps</span>`, `&#34;step&#34;:900,`, `&#34;bars&#34;:true`, `null,100,1100,0,null`)
+	contains(t, plotOf(t, body, 3), `<b>120/80</b> mmHg mean`, `&#34;y&#34;:[[120],[120],[120],[80],[80],[80]]`)
 	values := b.get("/console/users/" + id.String() + "?day=2026-11-20&as=values")
 	contains(t, values, `11:40</td><td class="any">•••••</td>`)
 }
@@ -411,72 +416,6 @@ func TestUsersFilter(t *testing.T) {
 	}
 	contains(t, body, "21 more match.")
 	contains(t, b.get("/console/users?q=nothing"), "No user matches.")
-}
-
-// TestUsersLive checks that a page hears of new data, at once and then at most once a second.
-func TestUsersLive(t *testing.T) {
-	b := newUsersBox(t, true)
-	id := b.server.AddUser("member-0001")
-	if err := b.server.Connect(id, "oura"); err != nil {
-		t.Fatal(err)
-	}
-	body := b.get("/console/users/" + id.String() + "?day=2026-11-20")
-	_, topics, _ := strings.Cut(body, `data-live="`)
-	topics, _, _ = strings.Cut(topics, `"`)
-	p := b.console.live.open(strings.Fields(topics))
-	defer b.console.live.remove(p)
-	ctx, stop := context.WithCancel(t.Context())
-	var running sync.WaitGroup
-	running.Go(func() { b.console.Run(ctx) })
-	defer running.Wait()
-	defer stop()
-	b.applySamples(id, "heartrate", "oura", sampleJSON(date(2026, 11, 20).Add(12*time.Hour), "", 60, "bpm"))
-	for range 50 {
-		b.console.userChanged(t.Context(), id)
-	}
-	for deadline := time.After(time.Minute); ; {
-		select {
-		case <-p.wake:
-		case <-deadline:
-			t.Fatal("no change")
-		}
-		changes, _, missed := b.console.live.since(p, 0)
-		counts := map[string]int{}
-		plotted := false
-		for _, ch := range changes {
-			var got change
-			if err := json.Unmarshal(ch.data, &got); err != nil {
-				t.Fatal(err)
-			}
-			counts[got.ID]++
-			plotted = plotted || strings.Contains(got.HTML, "<h3>Heart rate</h3>")
-			if got.ID == "user-"+id.String() && got.Into != "users" {
-				t.Errorf("the row is put into %q", got.Into)
-			}
-		}
-		if !plotted {
-			continue
-		}
-		if missed || counts["user-data"] > 2 || counts["user-notes"] != counts["user-data"] || counts["user-"+id.String()] == 0 {
-			t.Errorf("changes: %v", counts)
-		}
-		return
-	}
-}
-
-// TestViewTopic checks that a topic says what its page shows, and that others are ignored.
-func TestViewTopic(t *testing.T) {
-	id := uuid.MustParse("19cf0ec1-8b15-42d0-b786-6cff8cd8464d")
-	want := userView{span{date(2026, 11, 20), true}, true}
-	topic := viewTopic(id, want)
-	if got, ok := viewOf(id, topic); topic != "user:"+id.String()+":2026-11-20:week:values" || !ok || got != want {
-		t.Errorf("%s: %v, %v", topic, got, ok)
-	}
-	for _, topic := range []string{"", "user:" + id.String() + ":", "user:" + id.String() + ":x:day:plots", "user:" + id.String() + ":0001-01-01:day:plots"} {
-		if v, ok := viewOf(id, topic); ok {
-			t.Errorf("%q: %v", topic, v)
-		}
-	}
 }
 
 // BenchmarkUserPage is the page of a user with 10,000 samples in view and 200,000 stored.

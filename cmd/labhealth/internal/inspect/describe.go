@@ -77,7 +77,7 @@ func (d *record) describeData(e *webhooks.Event) {
 
 // sourceOf returns the provider of a summary.
 func sourceOf(p webhooks.Payload) string {
-	source, _ := fieldOf[webhooks.Source](p, "Source")
+	source, _ := FieldOf[webhooks.Source](p, "Source")
 	return word(source.ProviderSlug())
 }
 
@@ -103,7 +103,7 @@ func subjectOf(e *webhooks.Event, orderID uuid.UUID) string {
 	if orderID != uuid.Nil {
 		return fmt.Sprintf("%T %s", e.Data, orderID)
 	}
-	if id, ok := fieldOf[uuid.UUID](e.Data, "ID"); ok && id != uuid.Nil {
+	if id, ok := FieldOf[uuid.UUID](e.Data, "ID"); ok && id != uuid.Nil {
 		return fmt.Sprintf("%T %s %s %s", e.Data, e.UserID, e.Type.Resource(), id)
 	}
 	return ""

@@ -166,8 +166,8 @@ func fieldsOf(t reflect.Type) map[string][]int {
 	return fields
 }
 
-// fieldOf returns an exported field of the struct that p points to.
-func fieldOf[T any](p webhooks.Payload, name string) (value T, ok bool) {
+// FieldOf returns an exported field of the struct that p points to.
+func FieldOf[T any](p webhooks.Payload, name string) (value T, ok bool) {
 	v := reflect.ValueOf(p)
 	if v.Kind() != reflect.Pointer || v.IsNil() || v.Elem().Kind() != reflect.Struct {
 		return value, false

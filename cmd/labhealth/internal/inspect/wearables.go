@@ -48,6 +48,12 @@ func (i *Inspector) CountUsers(ctx context.Context) (n int, err error) {
 	return n, err
 }
 
+// CountOrders returns the number of stored orders.
+func (i *Inspector) CountOrders(ctx context.Context) (n int, err error) {
+	err = i.db.QueryRowContext(ctx, `SELECT count(*) FROM labhealth_orders`).Scan(&n)
+	return n, err
+}
+
 // ClientUserID returns the application's ID of a user, as the last delivery about the user has it;
 // empty if none has.
 func (i *Inspector) ClientUserID(ctx context.Context, userID uuid.UUID) (id string, err error) {

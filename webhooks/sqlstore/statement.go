@@ -1,0 +1,558 @@
+package sqlstore
+
+import (
+	"context"
+	"database/sql"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/google/uuid"
+)
+
+// A statement is written once, for both dialects, with these marks:
+//
+//	$1::bigint                              a parameter with its type
+//	{k: slot smallint, at bigint}           rows of parameters as a table k, numbered by n from 1
+//	IN {any: uuid}                          a list of parameters
+//	{in: slot}                              the slot is one of a list, for a database that needs to know
+//	{find s: columns | table | condition}   for each row so far, the one row of a table
+//	{each s: columns | table | condition}   for each row so far, the rows of a table
+//	{left s: columns | table | condition}   the same, also if there is none
+//	{first s: columns | table | condition | ORDER BY columns}   the first of the rows
+//	{some s: table | condition}             only if there is a row of a table; it ends the FROM
+//	{slot}, {here}                          the slot of a row k, and a condition of an INSERT from k
+//	{lock}, {skip}                          lock the rows that are read, and skip locked ones
+//	{row}                                   the place of a row, which identifies it while it is locked
+//	{pg: text}, {lite: text}                text for one dialect
+//
+// PostgreSQL gets lists as arrays, so that a statement costs one round trip for any number of rows,
+// and reads with LATERAL: a lookup in the index for each row, whatever the statistics are. More
+// text after a third bar belongs to that lookup, such as ORDER BY and LIMIT. SQLite gets lists as
+// VALUES, in chunks, and has neither locks nor LATERAL.
+//
+// With [Store.OneSlot], all rows of a list have the same slot, which is a parameter of its own: a
+// database that distributes the tables then sends the statement to the place of that slot. An
+// INSERT of several rows joins the row of the slot for that.
+var (
+	markPattern      = regexp.MustCompile(`\{([^{}]*)\}`)
+	numberPattern    = regexp.MustCompile(`\?\d+`)
+	parameterPattern = regexp.MustCompile(`\$(\d+)::(?:smallint|integer|bigint|boolean|double precision|text|bytea|uuid)\b`)
+)
+
+// sqliteChunk is the number of rows that one statement of SQLite has.
+const sqliteChunk = 32
+
+// rowList is the rows of a mark {k: …}.
+type rowList struct {
+	n     int
+	write func(w *rowWriter, i int) // writes the columns of row i in their order
+}
+
+// inList is the list of a mark {any: …}.
+type inList struct {
+	ints  []int64
+	texts []string // if not nil
+}
+
+func anyInt[T int | int64](all []T) inList {
+	list := inList{ints: make([]int64, len(all))}
+	for i, v := range all {
+		list.ints[i] = int64(v)
+	}
+	return list
+}
+
+func anyText(all []string) inList { return inList{texts: append([]string{}, all...)} }
+
+// argument returns the list as one argument.
+func (l inList) argument(lite bool) string {
+	if lite {
+		var document []byte
+		if l.texts != nil {
+			document, _ = json.Marshal(l.texts) // strings always have a JSON
+		} else {
+			document, _ = json.Marshal(l.ints)
+		}
+		return string(document)
+	}
+	var a array
+	for _, v := range l.texts {
+		a.text(v)
+	}
+	for _, v := range l.ints {
+		a.int(v)
+	}
+	return a.String()
+}
+
+// rowWriter collects the columns of rows: as arrays, or one after the other.
+type rowWriter struct {
+	lite   bool
+	column int
+	arrays []array
+	args   []any
+	slot   int64 // the first column of the first row
+}
+
+func (w *rowWriter) add(v any, write func(*array)) {
+	if w.lite {
+		w.args = append(w.args, v)
+		return
+	}
+	if w.column == len(w.arrays) {
+		w.arrays = append(w.arrays, nil)
+	}
+	write(&w.arrays[w.column])
+	w.column++
+}
+
+func (w *rowWriter) int(v int64) {
+	if w.lite {
+		w.args = append(w.args, v)
+		return
+	}
+	if w.column == len(w.arrays) {
+		w.arrays = append(w.arrays, nil)
+		if w.column == 0 {
+			w.slot = v
+		}
+	}
+	w.arrays[w.column].int(v)
+	w.column++
+}
+
+func (w *rowWriter) place(p place) { // the columns slot and due
+	w.int(p.slot)
+	w.int(p.due)
+}
+
+func (w *rowWriter) float(v float64) { w.add(v, func(a *array) { a.float(v) }) }
+func (w *rowWriter) bytes(v []byte)  { w.add(v, func(a *array) { a.bytes(v) }) }
+func (w *rowWriter) text(v string)   { w.add(v, func(a *array) { a.text(v) }) }
+func (w *rowWriter) id(v uuid.UUID)  { w.text(v.String()) }
+func (w *rowWriter) null()           { w.add(nil, (*array).null) }
+func (w *rowWriter) bool(v bool)     { w.add(v, func(a *array) { a.bool(v) }) }
+func (w *rowWriter) intOrNull(v int64) { // NULL for 0
+	if v == 0 {
+		w.null()
+		return
+	}
+	w.int(v)
+}
+
+func (w *rowWriter) idOrNull(v uuid.UUID) { // NULL for the zero ID
+	if v == uuid.Nil {
+		w.null()
+		return
+	}
+	w.id(v)
+}
+
+func (w *rowWriter) textOrNull(v string) { // NULL for ""
+	if v == "" {
+		w.null()
+		return
+	}
+	w.text(v)
+}
+
+// form is how a store writes statements.
+type form struct {
+	lite    bool
+	oneSlot bool
+}
+
+// statement is a text for the database. With SQLite, order has the numbers of its parameters in the
+// order in which they occur, and 0 in place of the rows: it looks up numbered ones slowly.
+type statement struct {
+	text  string
+	order []int
+}
+
+// built caches statements.
+var built sync.Map // of builtKey to statement
+
+type builtKey struct {
+	form
+	text string
+	rows int // of the list; PostgreSQL has the same text for any number
+}
+
+// build returns the statement for a number of rows. The parameters are those of the text, then the
+// lists, the slot of the rows if there is only one, and the rows.
+func (f form) build(text string, rows int) statement {
+	if !f.lite {
+		rows = 0
+	}
+	key := builtKey{f, text, rows}
+	if known, ok := built.Load(key); ok {
+		return known.(statement)
+	}
+	b := &builder{form: f, rows: rows, inserts: strings.Contains(text, "{here}"), numbered: strings.Contains(text, "k.n")}
+	for _, p := range parameterPattern.FindAllStringSubmatch(text, -1) {
+		n, _ := strconv.Atoi(p[1])
+		b.last = max(b.last, n)
+	}
+	b.lists = b.last
+	b.slot = b.last + strings.Count(text, "{any: ") + strings.Count(text, "{in: ") + 1
+	b.last = b.slot
+	if !f.oneSlot || !strings.Contains(text, "{slot}") && !b.inserts {
+		b.last--
+	}
+	for strings.Contains(text, "{") {
+		text = markPattern.ReplaceAllStringFunc(text, func(mark string) string { return b.replace(mark[1 : len(mark)-1]) })
+	}
+	st := statement{text: strings.ReplaceAll(text, " IN ANY(", " = ANY(")}
+	if f.lite {
+		text = parameterPattern.ReplaceAllString(text, "?$1")
+		st.text = numberPattern.ReplaceAllStringFunc(text, func(p string) string {
+			n, _ := strconv.Atoi(p[1:])
+			if n > 0 || len(st.order) == 0 || st.order[len(st.order)-1] > 0 {
+				st.order = append(st.order, n)
+			}
+			return "?"
+		})
+	}
+	built.Store(key, st)
+	return st
+}
+
+// arguments returns the arguments of a statement from those of its text and its rows.
+func (s *statement) arguments(common, rows []any) []any {
+	if s.order == nil {
+		return append(common, rows...)
+	}
+	args := make([]any, 0, len(common)+len(rows))
+	for _, n := range s.order {
+		if n == 0 {
+			args = append(args, rows...)
+		} else {
+			args = append(args, common[n-1])
+		}
+	}
+	return args
+}
+
+// builder replaces the marks of one statement.
+type builder struct {
+	form
+	rows     int
+	inserts  bool
+	numbered bool
+	lists    int // number of the last list
+	slot     int // number of the slot
+	last     int // number of the last parameter before the rows
+}
+
+func (b *builder) choose(pg, lite string) string {
+	if b.lite {
+		return lite
+	}
+	return pg
+}
+
+func (b *builder) replace(mark string) string {
+	name, rest, _ := strings.Cut(mark, ": ")
+	kind, alias, _ := strings.Cut(name, " ")
+	switch kind {
+	case "slot", "here":
+		return b.ofSlot(kind)
+	case "lock":
+		return b.choose(" FOR UPDATE", "")
+	case "skip":
+		return b.choose(" FOR UPDATE SKIP LOCKED", "")
+	case "row":
+		return b.choose("ctid", "rowid")
+	case "pg":
+		return b.choose(rest, "")
+	case "lite":
+		return b.choose("", rest)
+	case "any":
+		b.lists++
+		return b.choose(fmt.Sprintf("ANY($%d::%s[])", b.lists, rest), fmt.Sprintf("(SELECT value FROM json_each(?%d))", b.lists))
+	case "in":
+		b.lists++
+		return b.choose(fmt.Sprintf("%s = ANY($%d::smallint[])", rest, b.lists), fmt.Sprintf("?%d IS NOT NULL", b.lists))
+	case "find", "each", "left", "first", "some":
+		return b.lookup(kind, alias, strings.Split(rest, " | "))
+	}
+	if b.lite {
+		return b.values(kind, strings.Split(rest, ", "))
+	}
+	return b.unnest(kind, strings.Split(rest, ", "))
+}
+
+// ofSlot returns the slot of a row, or the condition for an INSERT of rows.
+func (b *builder) ofSlot(kind string) string {
+	switch {
+	case !b.oneSlot && kind == "slot":
+		return "k.slot"
+	case !b.oneSlot:
+		return "true"
+	case kind == "here":
+		return fmt.Sprintf("l.slot = $%d::smallint", b.slot)
+	case b.inserts:
+		return "l.slot"
+	}
+	return fmt.Sprintf("$%d::smallint", b.slot)
+}
+
+// some returns the condition of a mark some.
+func (b *builder) some(alias string, parts []string) string {
+	text := "(SELECT 1 FROM " + parts[0] + " AS " + alias + " WHERE " + parts[1]
+	if b.lite || b.oneSlot {
+		return "WHERE EXISTS " + text + ")"
+	}
+	return "CROSS JOIN LATERAL " + text + " LIMIT 1) AS " + alias
+}
+
+// lookup returns the join of a mark find, each, left, first or some.
+func (b *builder) lookup(kind, alias string, parts []string) string {
+	if kind == "some" {
+		return b.some(alias, parts)
+	}
+	join, on, end := "CROSS JOIN", "", " OFFSET 0"
+	if kind == "left" {
+		join, on = "LEFT JOIN", " ON true"
+	}
+	if b.lite && kind == "first" {
+		parts[2] = alias + ".rowid = (SELECT " + alias + ".rowid FROM " + parts[1] + " AS " + alias + " WHERE " + parts[2] + " " + parts[3] + " LIMIT 1)"
+	}
+	if b.lite {
+		return join + " " + parts[1] + " AS " + alias + " ON " + parts[2]
+	}
+	if len(parts) > 3 {
+		end = " " + parts[3]
+	}
+	switch kind {
+	case "find":
+		end = " LIMIT 1" + strings.TrimSuffix(end, " OFFSET 0")
+	case "first":
+		end += " LIMIT 1"
+	}
+	return join + " LATERAL (SELECT " + parts[0] + " FROM " + parts[1] + " AS " + alias + " WHERE " + parts[2] + end + ") AS " + alias + on
+}
+
+func (b *builder) unnest(alias string, columns []string) string {
+	var arrays, names []string
+	for i, column := range columns {
+		name, kind, _ := strings.Cut(column, " ")
+		arrays, names = append(arrays, fmt.Sprintf("$%d::%s[]", b.last+1+i, kind)), append(names, name)
+	}
+	text := "unnest(" + strings.Join(arrays, ", ") + ") WITH ORDINALITY AS " + alias + " (" + strings.Join(append(names, "n"), ", ") + ")"
+	if b.oneSlot && b.inserts {
+		text = "labhealth_slots AS l CROSS JOIN " + text
+	}
+	return text
+}
+
+func (b *builder) values(alias string, columns []string) string {
+	if b.numbered {
+		columns = append([]string{"n"}, columns...)
+	}
+	names := make([]string, len(columns))
+	for i, column := range columns {
+		name, _, _ := strings.Cut(column, " ")
+		names[i] = fmt.Sprintf("column%d AS %s", i+1, name)
+	}
+	row := "(" + strings.TrimSuffix(strings.Repeat("?0, ", len(columns)), ", ") + ")"
+	rows := strings.TrimSuffix(strings.Repeat(row+", ", b.rows), ", ")
+	return "(SELECT " + strings.Join(names, ", ") + " FROM (VALUES " + rows + ")) AS " + alias
+}
+
+// queryer is a database or a transaction.
+type queryer interface {
+	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
+	ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error)
+	PrepareContext(ctx context.Context, query string) (*sql.Stmt, error)
+}
+
+// call is one execution of a statement. SQLite prepares those that it runs several times.
+type call struct {
+	text string
+	args []any
+	stmt *sql.Stmt // nil if it is run once
+}
+
+// exec runs a statement, and returns the number of rows that it changed. Its parameters are those
+// of the text, and lists.
+func (s *Store) exec(ctx context.Context, q queryer, text string, params ...any) (changed int64, err error) {
+	err = s.calls(ctx, q, text, params, func(c call) (err error) {
+		var result sql.Result
+		if c.stmt != nil {
+			result, err = c.stmt.ExecContext(ctx, c.args...)
+		} else {
+			result, err = q.ExecContext(ctx, c.text, c.args...)
+		}
+		if err != nil {
+			return err
+		}
+		n, err := result.RowsAffected()
+		changed += n
+		return err
+	})
+	return changed, err
+}
+
+// query calls scan with every row of a statement.
+func (s *Store) query(ctx context.Context, q queryer, scan func(*sql.Rows) error, text string, params ...any) error {
+	return s.calls(ctx, q, text, params, func(c call) (err error) {
+		var rows *sql.Rows
+		if c.stmt != nil {
+			rows, err = c.stmt.QueryContext(ctx, c.args...)
+		} else {
+			rows, err = q.QueryContext(ctx, c.text, c.args...)
+		}
+		if err != nil {
+			return err
+		}
+		defer rows.Close()
+		for rows.Next() {
+			if err := scan(rows); err != nil {
+				return err
+			}
+		}
+		return rows.Err()
+	})
+}
+
+// into is the destinations of the columns of one row.
+type into []any
+
+// queryRow scans the row of a statement. It reports whether there is one.
+func (s *Store) queryRow(ctx context.Context, q queryer, dest into, text string, params ...any) (found bool, err error) {
+	err = s.query(ctx, q, func(rows *sql.Rows) error {
+		found = true
+		return rows.Scan(dest...)
+	}, text, params...)
+	return found, err
+}
+
+// calls calls f once or, for a list of many rows and SQLite, with each chunk of them.
+func (s *Store) calls(ctx context.Context, q queryer, text string, params []any, f func(call) error) error {
+	form := form{s.name == SQLite, s.OneSlot && s.name == PostgreSQL}
+	common, list := form.parameters(params)
+	var stmt *sql.Stmt
+	for first, size := 0, list.n; first < list.n; first += size {
+		if form.lite {
+			size = min(sqliteChunk, list.n-first)
+		}
+		c := form.call(text, common, list, first, size)
+		if form.lite && size == sqliteChunk && list.n >= 2*sqliteChunk {
+			if stmt == nil {
+				var err error
+				if stmt, err = q.PrepareContext(ctx, c.text); err != nil {
+					return err
+				}
+				defer stmt.Close()
+			}
+			c.stmt = stmt
+		}
+		if err := f(c); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// parameters returns those of the text and the lists, and the rows.
+func (f form) parameters(params []any) (common []any, list rowList) {
+	list = rowList{n: 1, write: func(*rowWriter, int) {}}
+	var lists []any
+	for _, p := range params {
+		switch p := p.(type) {
+		case rowList:
+			list = p
+		case inList:
+			lists = append(lists, p.argument(f.lite))
+		default:
+			common = append(common, p)
+		}
+	}
+	return append(common, lists...), list
+}
+
+// call returns a statement with some of the rows.
+func (f form) call(text string, common []any, list rowList, first, size int) call {
+	w := &rowWriter{lite: f.lite}
+	numbered := f.lite && strings.Contains(text, "k.n")
+	for i := range size {
+		w.column = 0
+		if numbered {
+			w.args = append(w.args, first+i+1)
+		}
+		list.write(w, first+i)
+	}
+	if f.oneSlot && len(w.arrays) > 0 {
+		w.args = append(w.args, w.slot)
+	}
+	for _, a := range w.arrays {
+		w.args = append(w.args, a.String())
+	}
+	st := f.build(text, size)
+	return call{text: st.text, args: st.arguments(slices.Clone(common), w.args)}
+}
+
+// array is the literal of a PostgreSQL array, the only form that every driver accepts.
+type array []byte
+
+func (a *array) next() {
+	if len(*a) == 0 {
+		*a = append(*a, '{')
+		return
+	}
+	*a = append(*a, ',')
+}
+
+func (a *array) null() {
+	a.next()
+	*a = append(*a, "NULL"...)
+}
+
+func (a *array) int(n int64) {
+	a.next()
+	*a = strconv.AppendInt(*a, n, 10)
+}
+
+func (a *array) bool(b bool) {
+	a.next()
+	*a = strconv.AppendBool(*a, b)
+}
+
+func (a *array) float(f float64) {
+	a.next()
+	*a = strconv.AppendFloat(*a, f, 'g', -1, 64)
+}
+
+func (a *array) bytes(b []byte) {
+	a.next()
+	*a = append(*a, `"\\x`...)
+	*a = hex.AppendEncode(*a, b)
+	*a = append(*a, '"')
+}
+
+func (a *array) text(s string) {
+	a.next()
+	*a = append(*a, '"')
+	for i := 0; i < len(s); i++ {
+		if s[i] == '"' || s[i] == '\\' {
+			*a = append(*a, '\\')
+		}
+		*a = append(*a, s[i])
+	}
+	*a = append(*a, '"')
+}
+
+// String returns the whole array.
+func (a array) String() string {
+	if len(a) == 0 {
+		return "{}"
+	}
+	return string(a) + "}"
+}
