@@ -18,15 +18,15 @@ type LabTest struct {
 	SampleType LabTestSampleType       `json:"sample_type"` // kind of sample
 	Method     LabTestCollectionMethod `json:"method"`      // how the sample is collected
 	// Price has the digits of the response: 45, 45.0 and 0 occur. No currency is documented.
-	Price json.Number `json:"price"`
+	Price   json.Number   `json:"price"`
+	Status  LabTestStatus `json:"status"`                      // whether the test is active
+	Lab     *Lab          `json:"lab"`                         // may be nil
+	Markers []Marker      `json:"markers" jsonread:"nullable"` // what is measured; may be nil
 	// IsActive reports whether the test is active.
 	//
 	// Deprecated: use Status.
-	IsActive bool          `json:"is_active"`
-	Status   LabTestStatus `json:"status"`                      // whether the test is active
-	Fasting  bool          `json:"fasting" default:"false"`     // whether the patient must fast; false by default
-	Lab      *Lab          `json:"lab"`                         // may be nil
-	Markers  []Marker      `json:"markers" jsonread:"nullable"` // what is measured; may be nil
+	IsActive bool `json:"is_active"`
+	Fasting  bool `json:"fasting" default:"false"` // whether the patient must fast; false by default
 	// IsDelegated is always false.
 	//
 	// Deprecated: there is no replacement.

@@ -90,8 +90,6 @@ type Order struct {
 	//
 	// Deprecated: use [OrdersService.RequisitionPDF].
 	RequisitionFormURL *string `json:"requisition_form_url"`
-	// Priority is false by default. For some labs, true means a STAT order.
-	Priority bool `json:"priority" default:"false"`
 	// ShippingDetails is set for testkit orders that are not registered yet, and nil otherwise.
 	ShippingDetails *ShippingAddress `json:"shipping_details"`
 	// ActivateBy is the date on which the order is processed, nil if it is processed immediately.
@@ -104,6 +102,8 @@ type Order struct {
 	ICDCodes []string `json:"icd_codes,omitzero"`
 	// HasABN reports whether an Advanced Beneficiary Notice form exists.
 	HasABN bool `json:"has_abn"`
+	// Priority is false by default. For some labs, true means a STAT order.
+	Priority bool `json:"priority" default:"false"`
 	// Interpretation summarizes all results, nil if there is none yet.
 	Interpretation *Interpretation `json:"interpretation,omitzero"`
 	// HasMissingResults reports whether the results lack biomarkers, nil while unknown.

@@ -43,6 +43,7 @@ type page struct {
 var pages = []page{
 	{"full", 50, "Orders", plain.OrderPageJSON(50), reflect.TypeFor[plain.OrderPage](), func() json.Unmarshaler { return new(labhealth.OrderPage) }, listOrders},
 	{"typical", 50, "Orders", plain.TypicalOrderPageJSON(50), reflect.TypeFor[plain.OrderPage](), func() json.Unmarshaler { return new(labhealth.OrderPage) }, listOrders},
+	{"other", 50, "Orders", plain.OtherOrderPageJSON(50), reflect.TypeFor[plain.OrderPage](), func() json.Unmarshaler { return new(labhealth.OrderPage) }, listOrders},
 	{"users", 100, "Users", plain.UserPageJSON(100), reflect.TypeFor[plain.UserPage](), func() json.Unmarshaler { return new(labhealth.UserPage) },
 		func(ctx context.Context, c *labhealth.Client) (any, error) {
 			return c.Users.List(ctx, labhealth.ListUsersParams{Limit: 100})
@@ -151,7 +152,7 @@ func normalizeTree(v any) any {
 	switch v := v.(type) {
 	case map[string]any:
 		for name, field := range v {
-			if field == nil {
+			if field == nil || name == plain.UnknownField { // what only this module keeps
 				delete(v, name)
 			} else {
 				v[name] = normalizeTree(field)

@@ -5,6 +5,7 @@ import (
 	"reflect"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/google/uuid"
@@ -22,9 +23,10 @@ type binder struct {
 	want string // the type that a value must have
 
 	// Of a list.
-	id     int     // index in decoder.slabs, where the length of the list before is
-	charge uintptr // what an element takes
-	alike  int     // after how many elements the rest of the document may be expected to be like them
+	id     int            // index in decoder.slabs, where the length of the list before is
+	charge uintptr        // what an element takes
+	alike  int            // after how many elements the rest of the document may be expected to be like them
+	last   *atomic.Uint64 // of a list of documents: its length before, and the bytes of an element
 }
 
 // how says which method decodes a value.
@@ -128,11 +130,7 @@ func (b *binder) ignoresNull() bool { return b.how != asCustom && b.how != asStr
 func (b *binder) bind(d *decoder, to place) {
 	switch b.how {
 	case asString, asEnum:
-		if d.peek() != '"' {
-			d.misfit(b.want)
-			return
-		}
-		d.bindString(at[string](to), b.how == asEnum)
+		d.bindString(at[string](to), b)
 	case asBool:
 		d.bindBool(at[bool](to))
 	case asInt64:
@@ -185,7 +183,11 @@ func (b *binder) bindPointer(d *decoder, to place) {
 	}
 	misfits := d.misfits
 	p := d.take(b.memory)
-	elem.bind(d, p)
+	if elem.how == asString || elem.how == asEnum {
+		d.bindString(at[string](p), elem)
+	} else {
+		elem.bind(d, p)
+	}
 	switch {
 	case elem.how == asStruct || d.misfits == misfits:
 		to.point(p)
@@ -238,7 +240,7 @@ func ownListOf(t reflect.Type, wrapper string) *binder {
 		elem = unwrap(elem, wrapper)
 	}
 	b := listOf(t, ownDocument(elem), elem.size+reflect.TypeFor[Document]().Size()+reflect.TypeFor[content]().Size())
-	b.memory, b.alike = nil, 1
+	b.memory, b.alike, b.last = nil, 1, new(atomic.Uint64)
 	return b
 }
 
@@ -284,12 +286,23 @@ func (b *binder) bindList(d *decoder, to place) {
 		d.budget += int(b.charge) * max(charged-n, 0)
 		b.resize(d, elements, n, waiting)
 	}
-	d.slab(b.id).taken = n
+	if b.last == nil {
+		d.slab(b.id).taken = n
+	} else if n > 0 {
+		if now := uint64(n)<<32 | uint64((d.i-start)/n); now != b.last.Load() {
+			b.last.Store(now)
+		}
+	}
 }
 
 // room returns for how many more elements a list of n elements is made longer, which started at
 // start.
 func (b *binder) room(d *decoder, n, start int) int {
+	if n == 0 && b.last != nil {
+		if guess := b.guess(d); guess > 0 && b.charge*uintptr(guess) < uintptr(d.budget)/2 {
+			return guess
+		}
+	}
 	if n == 0 {
 		s := d.slab(b.id)
 		if s.taken == 0 {
@@ -309,6 +322,21 @@ func (b *binder) room(d *decoder, n, start int) int {
 		}
 	}
 	return max(2, n)
+}
+
+// guess returns how many elements a list of documents has that starts here, if the rest of the
+// document is like the list before: the same number if that fits, because pages have a size.
+func (b *binder) guess(d *decoder) int {
+	last := b.last.Load()
+	n, size := int(last>>32), int(last&(1<<32-1))
+	if n == 0 {
+		return 0
+	}
+	rest := len(d.data) - d.i
+	if expected := rest / size; n < expected-expected/4 || n > expected+expected/4+1 {
+		return expected + 1
+	}
+	return n
 }
 
 // resize moves a list to an allocation for a number of elements, together with the strings in it

@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"reflect"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -509,6 +510,45 @@ func TestTextInPlaceOfObject(t *testing.T) {
 		encoded, err := Marshal(v)
 		if v.Inner.ID != want.id || len(Ref(v.RawObject).Problems()) != want.problems || err != nil || string(encoded) != text {
 			t.Errorf("%s: %d, %v, %s, %v", text, v.Inner.ID, Ref(v.RawObject).Problems(), encoded, err)
+		}
+	}
+}
+
+// TestNamesOfAnyLength decodes fields whose names have 1 to 60 bytes and differ in one of them, in
+// both orders, with nulls between them, and near the end of the document or far from it.
+func TestNamesOfAnyLength(t *testing.T) {
+	number := reflect.TypeFor[*int64]()
+	for length := 1; length <= 60; length++ {
+		names := []string{strings.Repeat("n", length), strings.Repeat("n", length-1) + "o", "o" + strings.Repeat("n", length), strings.Repeat("n", length+1)}
+		var fields []reflect.StructField
+		for i, name := range names {
+			fields = append(fields, reflect.StructField{Name: "F" + strconv.Itoa(i), Type: number, Tag: reflect.StructTag(`json:"` + name + `"`)})
+		}
+		typ := reflect.StructOf(fields)
+		for _, order := range [][]int{{0, 1, 2, 3}, {3, 2, 1, 0}, {1, 3, 0, 2}} {
+			for end := range 60 {
+				for _, null := range []int{0, 1, 2, 3, 4} {
+					var parts []string
+					for _, n := range order {
+						value := strconv.Itoa(n + 10)
+						if n == null {
+							value = "null"
+						}
+						parts = append(parts, `"`+names[n]+`":`+value)
+					}
+					text := "{" + strings.Join(parts, ",") + "}" + strings.Repeat(" ", end)
+					v := reflect.New(typ)
+					if err := Unmarshal([]byte(text), v.Interface()); err != nil {
+						t.Fatal(text, err)
+					}
+					for n := range names {
+						got := v.Elem().Field(n).Interface().(*int64)
+						if (got == nil) != (n == null) || got != nil && *got != int64(n+10) {
+							t.Fatalf("%s: field %d is %v", text, n, got)
+						}
+					}
+				}
+			}
 		}
 	}
 }

@@ -351,46 +351,21 @@ func lookupEscaped(value []byte, name string) (found []byte) {
 // order.
 type FieldNames []fieldName
 
-// fieldName is a name as it stands in a document, with its quotes and colon.
+// fieldName is a name, and how it stands in a document.
 type fieldName struct {
-	quoted string
-	// The first 24 bytes, and a mask of those that belong to the name: they are compared eight
-	// bytes at once.
-	bytes, mask [3]uint64
+	key
+	quoted string // the name with its colon
 }
 
 // NewFieldNames returns the names, which have at most 21 bytes.
 func NewFieldNames(names ...string) FieldNames {
 	list := make(FieldNames, len(names))
 	for n, name := range names {
-		if list[n] = newFieldName(name); len(list[n].quoted) > 24 {
+		if list[n] = (fieldName{newKey(name), `"` + name + `":`}); list[n].long {
 			panic("jsonread: a long name: " + name)
 		}
 	}
 	return list
-}
-
-func newFieldName(name string) fieldName {
-	f := fieldName{quoted: `"` + name + `":`}
-	var bytes, mask [24]byte
-	for i := range min(len(f.quoted), len(bytes)) {
-		bytes[i], mask[i] = f.quoted[i], 0xff
-	}
-	for i := range f.bytes {
-		f.bytes[i], f.mask[i] = binary.LittleEndian.Uint64(bytes[8*i:]), binary.LittleEndian.Uint64(mask[8*i:])
-	}
-	return f
-}
-
-// startsAs reports whether the name starts with these bytes, or is followed by the last of them.
-func (f *fieldName) startsAs(a, b, c uint64) bool {
-	return (a^f.bytes[0])&f.mask[0]|(b^f.bytes[1])&f.mask[1]|(c^f.bytes[2])&f.mask[2] == 0
-}
-
-// continues reports whether rest continues with what a long name has after 24 bytes.
-func (f *fieldName) continues(rest []byte) bool {
-	n := len(f.quoted)
-	return n <= len(rest) && string(rest[24:n]) == f.quoted[24:]
 }
 
 // Index returns the index of a name, the number of names if it is not among them.
@@ -450,7 +425,7 @@ func (f FieldNames) find(rest []byte, likely int) int {
 	a, b, c := binary.LittleEndian.Uint64(rest), binary.LittleEndian.Uint64(rest[8:]), binary.LittleEndian.Uint64(rest[16:])
 	for ; likely < len(f); likely++ {
 		name := &f[likely]
-		if (a^name.bytes[0])&name.mask[0]|(b^name.bytes[1])&name.mask[1]|(c^name.bytes[2])&name.mask[2] == 0 {
+		if (a^name.words[0])&name.mask[0]|(b^name.words[1])&name.mask[1]|(c^name.words[2])&name.mask[2] == 0 {
 			break
 		}
 	}

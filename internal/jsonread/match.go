@@ -109,8 +109,8 @@ func (m *matcher) field(p *encodingPlan, likely int) (n int, known bool) {
 	if likely < len(p.fields) && m.skipName(p.fields[likely].quoted) {
 		return likely, true
 	}
-	n, known = p.byName[string(m.name())]
-	return n, known
+	n = p.find(m.name())
+	return n, n >= 0
 }
 
 // absent compares field n of the struct at v with that of an object without it.

@@ -102,6 +102,11 @@ func (l *list) place() place { return place{unsafe.Pointer(l)} }
 // element returns the place of an element of size bytes. n is less than l.cap.
 func (l *list) element(n int, size uintptr) place { return place{unsafe.Add(l.first, uintptr(n)*size)} }
 
+// bytesAt returns the bytes of data from i on, of which there are at least ahead.
+func bytesAt(data []byte, i int) *[ahead]byte {
+	return (*[ahead]byte)(unsafe.Add(unsafe.Pointer(unsafe.SliceData(data)), i))
+}
+
 // textOf returns the bytes as a string, not a copy. Nobody changes them as long as the string is in
 // use.
 func textOf(data []byte) string { return unsafe.String(unsafe.SliceData(data), len(data)) }

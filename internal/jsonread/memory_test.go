@@ -258,7 +258,7 @@ func TestReleasedDecoder(t *testing.T) {
 		}
 	}
 	rest := *d
-	rest.slabs, rest.touched, rest.waiting, rest.path = nil, nil, nil, nil
+	rest.slabs, rest.touched, rest.waiting, rest.path, rest.orders = nil, nil, nil, nil, nil
 	if !reflect.ValueOf(rest).IsZero() {
 		t.Errorf("%+v", rest)
 	}

@@ -14,31 +14,40 @@ type unionState struct {
 // bindFields decodes the object that is next into the struct at to.
 func (p *plan) bindFields(d *decoder, to place) {
 	var seen uint64
+	if d.open('}') {
+		seen = p.bindEach(d, to)
+	}
+	for missing := p.defaults &^ seen; missing != 0; missing &= missing - 1 {
+		f := &p.fields[bits.TrailingZeros64(missing)]
+		f.setDefault(to.field(f.offset))
+	}
+}
+
+// bindEach decodes the fields of an object, of which there is one, and returns which of them are
+// set.
+func (p *plan) bindEach(d *decoder, to place) (seen uint64) {
 	var union unionState
-	last, waiting, next := len(d.path), len(d.waiting), 0
+	last, waiting, m := len(d.path), len(d.waiting), members{order: d.orderOf(p)}
 	d.path = append(d.path, step{plan: p})
-	for n, more := p.firstField(d); more; n, more = p.nextField(d, next) {
-		if n < 0 {
-			d.skip()
+	for n := p.next(d, &m); n != ended; n = p.next(d, &m) {
+		if n == skipped {
 			continue
 		}
-		next = n + 1
 		f, bit := &p.fields[n], uint64(1)<<(n&63)
 		target := to.field(f.offset)
 		d.path[last].number = n
-		if seen&bit != 0 { // a duplicate name: the last value counts
+		if m.seen&bit != 0 { // a duplicate name: the last value counts
 			d.settle(waiting)
 			target.value(f.variable).SetZero()
 			d.dropProblems(d.path[:last], f.name)
 		}
-		seen |= bit
-		isNull := d.peek() == 'n'
-		if isNull && f.unseen {
-			seen &^= bit
+		m.seen |= bit
+		if f.unseen && d.peek() == 'n' {
+			m.seen &^= bit
 		}
 		switch {
-		case isNull && f.skipsNull:
-			d.null()
+		case f.how == asString:
+			d.bindString(at[string](target), &f.binder)
 		case f.union != nil:
 			p.bindUnion(d, target, &union)
 		default:
@@ -52,10 +61,7 @@ func (p *plan) bindFields(d *decoder, to place) {
 		p.bindDeferred(d, to, &union, last)
 	}
 	d.path = d.path[:last]
-	for missing := p.defaults &^ seen; missing != 0; missing &= missing - 1 {
-		f := &p.fields[bits.TrailingZeros64(missing)]
-		f.setDefault(to.field(f.offset))
-	}
+	return m.seen
 }
 
 // bindUnion decodes the union's value, or skips it if its kind is not known yet.

@@ -11,8 +11,8 @@ import (
 // plan says how a struct type is decoded and encoded.
 type plan struct {
 	fields    []field
-	names     FieldNames // of the fields
-	byName    map[string]int
+	index     fieldIndex
+	id        int     // index in decoder.orders
 	defaults  uint64  // a bit for each field with a default
 	scalars   []int   // fields that take a value which stands in place of the object
 	ref       int     // index of the embedded Ref, or -1
@@ -24,6 +24,7 @@ type plan struct {
 // field says how a field is decoded and encoded. What decoding any value needs comes first, so that
 // it shares a cache line.
 type field struct {
+	key
 	offset    uintptr // where it is in the struct
 	skipsNull bool    // null leaves it zero
 	unseen    bool    // null gives the default
@@ -63,6 +64,7 @@ var plans sync.Map // reflect.Type → *plan
 // types: reflect.Type → *memory.
 var (
 	lastID   atomic.Int64
+	lastPlan atomic.Int64
 	memories sync.Map
 )
 
@@ -91,7 +93,7 @@ func planOf(t reflect.Type) *plan {
 // It panics on a type that cannot be decoded; types are fixed, so a test that decodes each once is
 // enough.
 func buildPlan(t reflect.Type) *plan {
-	p := &plan{byName: map[string]int{}, ref: -1, kind: -1, data: -1}
+	p := &plan{ref: -1, kind: -1, data: -1, id: int(lastPlan.Add(1))}
 	for i := range t.NumField() {
 		sf := t.Field(i)
 		name, _, _ := strings.Cut(sf.Tag.Get("json"), ",")
@@ -101,15 +103,14 @@ func buildPlan(t reflect.Type) *plan {
 			p.add(i, sf)
 		}
 	}
-	if p.data >= 0 {
-		k, ok := p.byName[p.fields[p.data].union.discriminator]
-		if !ok {
-			panic("jsonread: no discriminator in " + t.String())
-		}
-		p.kind = k
-	}
 	if len(p.fields) > mostFields {
 		panic("jsonread: too many fields in " + t.String())
+	}
+	p.index = newFieldIndex(p.fields)
+	if p.data >= 0 {
+		if p.kind = p.find([]byte(p.fields[p.data].union.discriminator)); p.kind < 0 {
+			panic("jsonread: no discriminator in " + t.String())
+		}
 	}
 	return p
 }
@@ -119,7 +120,7 @@ func (p *plan) add(i int, sf reflect.StructField) {
 	name, options, _ := strings.Cut(sf.Tag.Get("json"), ",")
 	mark := sf.Tag.Get("jsonread")
 	f := field{
-		name: name, index: i, variable: variableOf(sf.Type), offset: sf.Offset,
+		key: newKey(name), name: name, index: i, variable: variableOf(sf.Type), offset: sf.Offset,
 		omitZero: options == "omitzero", nullable: mark == "nullable",
 	}
 	if value, ok := sf.Tag.Lookup("default"); ok {
@@ -150,8 +151,7 @@ func (p *plan) add(i int, sf reflect.StructField) {
 	if mark == "scalar" {
 		p.scalars = append(p.scalars, len(p.fields))
 	}
-	p.byName[name] = len(p.fields)
-	p.fields, p.names = append(p.fields, f), append(p.names, newFieldName(name))
+	p.fields = append(p.fields, f)
 }
 
 func parseDefault(t reflect.Type, value string) reflect.Value {

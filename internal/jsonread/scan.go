@@ -112,6 +112,11 @@ func (s *scanner) string() []byte {
 
 // skipString steps over the string at i.
 func (s *scanner) skipString() {
+	fast := FastScanner{Data: s.data, Pos: s.i}
+	if _, _, ok := fast.String(); ok {
+		s.i = fast.Pos
+		return
+	}
 	end, _, err := skipString(s.data, s.i+1)
 	if err != nil {
 		panic(err)
@@ -178,7 +183,9 @@ func (s *scanner) open(closing byte) bool {
 // more steps to the next field or element, or out of the object or array, and reports whether there
 // is a next one.
 func (s *scanner) more(closing byte) bool {
-	s.space()
+	if s.i < len(s.data) && s.data[s.i] <= ' ' {
+		s.space()
+	}
 	switch s.peek() {
 	case ',':
 		s.i++

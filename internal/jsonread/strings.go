@@ -56,27 +56,34 @@ func (d *decoder) enum(b []byte) string {
 	return *cached
 }
 
-// bindString decodes the string at i, which starts with a quote, into to, which is empty.
-func (d *decoder) bindString(to *string, isEnum bool) {
+// bindString decodes the string at i into to, which is empty.
+func (d *decoder) bindString(to *string, b *binder) {
 	start, data := d.i+1, d.data
+	if start > len(data) || data[start-1] != '"' {
+		d.peek()
+		d.misfit(b.want)
+		return
+	}
 	for i := start; i <= len(data)-8; i += 8 {
-		if found := special(binary.LittleEndian.Uint64(data[i:])); found != 0 {
-			if i += bits.TrailingZeros64(found) / 8; data[i] == '"' {
-				d.i = i + 1
-				if d.strings == awaited && i > start { // as setString does
-					d.waiting = append(d.waiting, waiting{to, uint32(start), uint32(i)})
-				} else {
-					d.setString(to, start, i, isEnum)
-				}
-				return
-			}
+		found := special(binary.LittleEndian.Uint64(data[i:]))
+		if found == 0 {
+			continue
+		}
+		if i += bits.TrailingZeros64(found) / 8; data[i] != '"' {
 			break
 		}
+		d.i = i + 1
+		if d.strings == awaited && i > start { // as setString does
+			d.waiting = append(d.waiting, waiting{to, uint32(start), uint32(i)})
+		} else {
+			d.setString(to, start, i, b.how == asEnum)
+		}
+		return
 	}
-	if b := d.string(); len(b) == d.i-1-start {
-		d.setString(to, start, d.i-1, isEnum)
+	if text := d.string(); len(text) == d.i-1-start {
+		d.setString(to, start, d.i-1, b.how == asEnum)
 	} else { // it has escapes, all of which are longer than what they stand for
-		*to = d.newString(b)
+		*to = d.newString(text)
 	}
 }
 

@@ -43,15 +43,22 @@ func ParseTime(b []byte) (time.Time, bool) {
 
 // ParseDate parses the YYYY-MM-DD that b starts with. The day must exist.
 func ParseDate(b []byte) (year int, month time.Month, day int, ok bool) {
-	if len(b) < 10 || b[4] != '-' || b[7] != '-' {
+	if len(b) < 10 {
 		return 0, 0, 0, false
 	}
-	century, rest, m, d := two(b, 0), two(b, 2), two(b, 5), two(b, 8)
-	if century < 0 || rest < 0 || m < 1 || m > 12 || d < 1 {
+	return parseDate(binary.LittleEndian.Uint64(b), uint64(binary.LittleEndian.Uint16(b[8:])))
+}
+
+// parseDate parses the bytes of 2006-01- and those of 02, in little-endian order.
+func parseDate(yearMonth, dd uint64) (year int, month time.Month, day int, ok bool) {
+	w, d := yearMonth^0x2d30302d30303030, dd^0x3030 // digits become 0 to 9, dashes 0
+	if (w|(w+0x7f76767f76767676)|d|(d+0x7676))&highBits != 0 {
 		return 0, 0, 0, false
 	}
-	year, month, day = century*100+rest, time.Month(m), d
-	return year, month, day, day <= 28 || day <= DaysIn(year, month)
+	year = int(w&15*1000 + w>>8&15*100 + w>>16&15*10 + w>>24&15)
+	month, day = time.Month(w>>40&15*10+w>>48&15), int(d&15*10+d>>8)
+	ok = month-1 < 12 && day > 0 && (day <= 28 || day <= DaysIn(year, month))
+	return year, month, day, ok && month > 0
 }
 
 // DaysIn returns the number of days of a month in the Gregorian calendar.
@@ -130,15 +137,6 @@ func offsetOf(sign, h1, h2, m1, m2 byte) (seconds int, ok bool) {
 	return seconds, h2 < 10 && m1 < 6 && m2 < 10 && h1*10+h2 < 24 && h1 < 3
 }
 
-// two parses two digits, or returns -1.
-func two(b []byte, i int) int {
-	tens, ones := b[i]-'0', b[i+1]-'0'
-	if tens > 9 || ones > 9 {
-		return -1
-	}
-	return int(tens)*10 + int(ones)
-}
-
 // timeAt returns the time with the wall clock reading unix, in seconds as if it were UTC, in the
 // zone east seconds east of UTC.
 func timeAt(unix, nanos int64, east int) time.Time {
@@ -173,9 +171,9 @@ type DateCache struct {
 	unix      int64  // midnight UTC of that date
 }
 
-// parse parses the date whose bytes are yearMonth and day, and that b starts with.
-func (c *DateCache) parse(yearMonth uint64, day uint32, b []byte) bool {
-	y, m, d, ok := ParseDate(b)
+// parse parses the date whose bytes are yearMonth and day.
+func (c *DateCache) parse(yearMonth uint64, day uint32) bool {
+	y, m, d, ok := parseDate(yearMonth, uint64(day&0xffff))
 	if !ok {
 		return false
 	}
@@ -192,7 +190,7 @@ func (s *FastScanner) Time(to *time.Time, dates *DateCache) bool {
 		return s.anyTime(to)
 	}
 	yearMonth, day := binary.LittleEndian.Uint64(data[1:]), uint32(binary.LittleEndian.Uint16(data[9:]))|1<<16
-	if (yearMonth != dates.yearMonth || day != dates.day) && !dates.parse(yearMonth, day, data[1:]) {
+	if (yearMonth != dates.yearMonth || day != dates.day) && !dates.parse(yearMonth, day) {
 		return s.anyTime(to)
 	}
 	seconds, ok := parseTimeOfDay(binary.LittleEndian.Uint64(data[12:]))
