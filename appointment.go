@@ -1,3 +1,5 @@
+// Appointment, the times that can be booked, and the addresses of both.
+
 package labhealth
 
 // Source of this file: public API reference only.

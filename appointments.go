@@ -1,3 +1,5 @@
+// AppointmentsService: availability, booking, rescheduling, cancellation.
+
 package labhealth
 
 // Source of this file: public API reference only.

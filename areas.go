@@ -1,3 +1,5 @@
+// The areas and patient service centers where appointments are possible.
+
 package labhealth
 
 // Source of this file: public API reference only.

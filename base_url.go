@@ -1,3 +1,5 @@
+// The environments and the base URL of a client.
+
 package labhealth
 
 import (

@@ -1,3 +1,5 @@
+// What package management needs of this package.
+
 package labhealth
 
 import (

@@ -1,3 +1,5 @@
+// The path of all calls, with its steps in order, and the request that they take.
+
 package labhealth
 
 import (

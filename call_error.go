@@ -1,3 +1,5 @@
+// The last step: the error of a call.
+
 package labhealth
 
 import (

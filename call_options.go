@@ -1,3 +1,5 @@
+// The options of a call, and the Response that WithResponse fills.
+
 package labhealth
 
 import (

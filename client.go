@@ -1,3 +1,5 @@
+// Client and its settings.
+
 package labhealth
 
 import (

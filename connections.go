@@ -1,3 +1,5 @@
+// The connections of users to providers.
+
 package labhealth
 
 // Source of this file: public API reference only.

@@ -1,3 +1,5 @@
+// Credentials from a source: cached, renewed, dropped after a 401.
+
 package labhealth
 
 import (

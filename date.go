@@ -1,3 +1,5 @@
+// Date, a day without a time or a zone.
+
 package labhealth
 
 import (

@@ -1,3 +1,5 @@
+// The requests and responses that WithDebug writes, redacted.
+
 package labhealth
 
 import (

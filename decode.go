@@ -1,3 +1,5 @@
+// The step that decodes a response, and what makes one unreadable.
+
 package labhealth
 
 import (

@@ -1,3 +1,5 @@
+// The devices of users.
+
 package labhealth
 
 // Source of this file: public API reference only.

@@ -1,3 +1,5 @@
+// Do, the call of any endpoint that has no method yet.
+
 package labhealth
 
 import (

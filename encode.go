@@ -1,3 +1,5 @@
+// The step that encodes a request: method, path, query, headers, body.
+
 package labhealth
 
 import (

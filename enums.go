@@ -1,3 +1,5 @@
+// The open enumerations, and OrderStatus with its three parts.
+
 package labhealth
 
 import "strings"

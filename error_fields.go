@@ -1,3 +1,5 @@
+// Field errors, and which of their paths and types are printed.
+
 package labhealth
 
 import (

@@ -1,3 +1,5 @@
+// APIError.Message: the service's own words.
+
 package labhealth
 
 import (

@@ -1,3 +1,5 @@
+// The errors of calls, and their outcomes.
+
 package labhealth
 
 import (

@@ -1,3 +1,5 @@
+// The kinds of failures without a usable response, and what their texts name.
+
 package labhealth
 
 import (

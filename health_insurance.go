@@ -1,3 +1,5 @@
+// The health insurance of a patient in requests.
+
 package labhealth
 
 // Source of this file: public API reference only.

@@ -1,3 +1,5 @@
+// The historical pulls of users: types and methods.
+
 package labhealth
 
 // Source of this file: public API reference only.

@@ -1,3 +1,5 @@
+// The insurance of users, payors and diagnosis codes: types and methods.
+
 package labhealth
 
 // Source of this file: public API reference only.

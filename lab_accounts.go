@@ -1,3 +1,5 @@
+// The team's accounts with labs.
+
 package labhealth
 
 // Source of this file: public API reference only.

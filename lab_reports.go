@@ -1,3 +1,5 @@
+// LabReportsService: reads lab reports into results.
+
 package labhealth
 
 // Source of this file: public API reference only.

@@ -1,3 +1,5 @@
+// LabTestsService: lab tests and labs.
+
 package labhealth
 
 import (

@@ -1,3 +1,5 @@
+// LinkService, which connects users to providers.
+
 package labhealth
 
 // Source of this file: public API reference only.

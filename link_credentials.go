@@ -1,3 +1,5 @@
+// Links with a password, a code or an email address.
+
 package labhealth
 
 // Source of this file: public API reference only.

@@ -1,3 +1,5 @@
+// Markers, their questions and expected results, and the methods that list them.
+
 package labhealth
 
 // Source of this file, except for Marker and AoE: public API reference only.

@@ -1,3 +1,5 @@
+// Nullable, a field of a request for which absent and null differ.
+
 package labhealth
 
 import (

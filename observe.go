@@ -1,3 +1,5 @@
+// Observers and logs of attempts and calls.
+
 package labhealth
 
 import (

@@ -1,3 +1,5 @@
+// The options of a client.
+
 package labhealth
 
 import (

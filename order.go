@@ -1,3 +1,5 @@
+// Order, its parts, and the union of its details.
+
 package labhealth
 
 import (

@@ -1,3 +1,5 @@
+// Cancellation, draws, resent events, communication settings and simulation of orders.
+
 package labhealth
 
 // Source of this file: public API reference only.

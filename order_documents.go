@@ -1,3 +1,5 @@
+// The PDF documents of an order: requisition, report, labels, notice and instructions.
+
 package labhealth
 
 // Source of this file: public API reference only.

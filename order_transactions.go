@@ -1,3 +1,5 @@
+// OrderTransactionsService: orders with their redraws.
+
 package labhealth
 
 // Source of this file: public API reference only.

@@ -1,3 +1,5 @@
+// OrdersService: the bodies and methods that import, create, change, read and list orders.
+
 package labhealth
 
 import (

@@ -1,3 +1,5 @@
+// Iterators over pages, and the check that a list advances.
+
 package labhealth
 
 import (

@@ -1,3 +1,5 @@
+// Paths: escaping, parameters and safety checks.
+
 package labhealth
 
 import (

@@ -1,3 +1,5 @@
+// Patients, addresses, guarantors and physicians of requests and responses.
+
 package labhealth
 
 import (

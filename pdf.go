@@ -1,3 +1,5 @@
+// Responses that are a PDF, written to the caller's writer.
+
 package labhealth
 
 import (

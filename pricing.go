@@ -1,3 +1,5 @@
+// The prices of lab tests and markers.
+
 package labhealth
 
 // Source of this file: public API reference only.

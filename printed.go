@@ -1,3 +1,5 @@
+// The types that print their fields, because they hold nothing about a person.
+
 package labhealth
 
 import (

@@ -259,7 +259,7 @@ var harmlessTypes = strings.Fields(`
 	management.ListTeamsParams management.ListWebhooksParams
 
 	bulk.CSVOptions bulk.Problem bulk.Progress
-	labhealthtest.Delivery labhealthtest.FaultPlan labhealthtest.OrderState labhealthtest.Request labhealthtest.Server
+	labhealthtest.Delivery labhealthtest.FaultPlan labhealthtest.OrderState labhealthtest.Request labhealthtest.ResultCounts labhealthtest.Server
 	webhooks.DeliveryResult webhooks.Handler webhooks.Latest webhooks.ParseError webhooks.ReadAllParams
 	webhooks.SampleKey webhooks.Series webhooks.SummaryKey
 	sqlstore.Reactor sqlstore.Receiver sqlstore.Reconciled sqlstore.Reconciler sqlstore.Step sqlstore.Worker`)

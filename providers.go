@@ -1,3 +1,5 @@
+// Providers: their slugs and kinds, and ProvidersService with the catalog.
+
 package labhealth
 
 // Source of this file: public API reference only.

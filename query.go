@@ -1,3 +1,5 @@
+// Query parameters.
+
 package labhealth
 
 import (

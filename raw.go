@@ -1,3 +1,5 @@
+// RawObject: the received JSON of a value, its malformed fields, and that it is not printed.
+
 package labhealth
 
 import (

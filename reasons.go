@@ -1,3 +1,5 @@
+// What errors say about known messages and statuses of the service.
+
 package labhealth
 
 import (

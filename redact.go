@@ -1,3 +1,5 @@
+// Redacted, which requests with patient data embed.
+
 package labhealth
 
 import (

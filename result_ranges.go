@@ -1,3 +1,5 @@
+// The reference range of a result, and its position in it.
+
 package labhealth
 
 import "strings"

@@ -1,3 +1,5 @@
+// The samples and laboratories of a lab report.
+
 package labhealth
 
 // Source of this file: public API reference only.

@@ -1,3 +1,5 @@
+// The results of an order, what they say, and Parse for a single one.
+
 package labhealth
 
 import (

@@ -1,3 +1,5 @@
+// RetryPolicy and its defaults.
+
 package labhealth
 
 import (

@@ -1,3 +1,5 @@
+// Secret, a string that is not printed.
+
 package labhealth
 
 import (

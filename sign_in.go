@@ -1,3 +1,5 @@
+// Sign-in tokens for the apps of users.
+
 package labhealth
 
 // Source of this file: public API reference only.

@@ -1,3 +1,5 @@
+// TeamService: the team of the key, its configuration, physicians and source priorities.
+
 package labhealth
 
 // Source of this file: public API reference only.

@@ -1,3 +1,5 @@
+// The error for an integration team ID that is in use.
+
 package labhealth
 
 import (

@@ -1,3 +1,5 @@
+// Test kits that patients register: order and registration.
+
 package labhealth
 
 // Source of this file: public API reference only.

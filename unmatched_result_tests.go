@@ -1,3 +1,5 @@
+// Tests that make unmatched results in the sandbox.
+
 package labhealth
 
 // Source of this file: public API reference only.

@@ -1,3 +1,5 @@
+// UnmatchedResultsService: results that a lab sent without a matching order.
+
 package labhealth
 
 // Source of this file: public API reference only.

@@ -1,3 +1,5 @@
+// The refresh of the data of a user.
+
 package labhealth
 
 // Source of this file: public API reference only.

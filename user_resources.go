@@ -1,3 +1,5 @@
+// The resources of users: which data was read and sent.
+
 package labhealth
 
 // Source of this file: public API reference only.

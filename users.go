@@ -1,3 +1,5 @@
+// UsersService, users, and the conflict with an existing user.
+
 package labhealth
 
 import (

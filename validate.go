@@ -1,3 +1,5 @@
+// The validator that bodies and parameters report their invalid fields to.
+
 package labhealth
 
 import (

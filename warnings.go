@@ -1,3 +1,5 @@
+// Warnings: what is allowed, and what labs are known to reject.
+
 package labhealth
 
 import (

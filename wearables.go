@@ -1,3 +1,5 @@
+// WearablesService: summaries and samples as raw JSON, and the stream of a sleep.
+
 package labhealth
 
 // Source of this file: public API reference only.

@@ -1,3 +1,5 @@
+// WorkoutsService and the stream of a workout.
+
 package labhealth
 
 import (

@@ -1,3 +1,5 @@
+// One import of a record, and the journal entry for its error.
+
 package bulk
 
 import (

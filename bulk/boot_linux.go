@@ -1,3 +1,5 @@
+// The time since the boot, on Linux.
+
 package bulk
 
 import (

@@ -1,3 +1,5 @@
+// The time since the boot, on other systems: unknown.
+
 //go:build !linux
 
 package bulk

@@ -1,3 +1,5 @@
+// CSV files as a source, and their options.
+
 package bulk
 
 import (

@@ -1,3 +1,5 @@
+// The values of cells, and the damage that spreadsheets do to them.
+
 package bulk
 
 import (

@@ -1,3 +1,5 @@
+// Values that stand for others, fields of several columns, and columns that are missing.
+
 package bulk
 
 import (

@@ -1,3 +1,5 @@
+// The columns of a CSV file, and those that are unknown.
+
 package bulk
 
 import (

@@ -1,3 +1,5 @@
+// The strict reader of rows and cells.
+
 package bulk
 
 import (

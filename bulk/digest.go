@@ -1,3 +1,5 @@
+// The digest that identifies a record.
+
 package bulk
 
 import (

@@ -1,3 +1,5 @@
+// The fields of a record that a source may have.
+
 package bulk
 
 import (

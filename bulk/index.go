@@ -1,3 +1,5 @@
+// The state of every record, from the journal.
+
 package bulk
 
 import (

@@ -1,3 +1,5 @@
+// Journal, and its entries and steps.
+
 package bulk
 
 import (

@@ -1,3 +1,5 @@
+// The journal in an append-only file that survives damage.
+
 package bulk
 
 import (

@@ -1,3 +1,5 @@
+// JSON lines as a source.
+
 package bulk
 
 import (

@@ -1,3 +1,5 @@
+// The leases within which a run sends, and what they show of earlier runs.
+
 package bulk
 
 import (

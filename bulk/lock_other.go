@@ -1,3 +1,5 @@
+// The lock of the journal on other systems: a lock file.
+
 //go:build !(darwin || dragonfly || freebsd || illumos || linux || netbsd || openbsd || windows)
 
 package bulk

@@ -1,3 +1,5 @@
+// The lock of the journal on Unix.
+
 //go:build darwin || dragonfly || freebsd || illumos || linux || netbsd || openbsd
 
 package bulk

@@ -1,3 +1,5 @@
+// The lock of the journal on Windows.
+
 package bulk
 
 import (

@@ -1,3 +1,5 @@
+// The orders that the service lists, to be matched with records.
+
 package bulk
 
 import (

@@ -1,3 +1,5 @@
+// The pace of imports, and the pause after failures.
+
 package bulk
 
 import (

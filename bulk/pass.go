@@ -1,3 +1,5 @@
+// The passes over the source: the check of all records, and the records that are still wanted.
+
 package bulk
 
 import (

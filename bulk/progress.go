@@ -1,3 +1,5 @@
+// The progress of a run.
+
 package bulk
 
 import (

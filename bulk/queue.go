@@ -1,3 +1,5 @@
+// The records that wait for a worker.
+
 package bulk
 
 import "sync"

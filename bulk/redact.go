@@ -1,3 +1,5 @@
+// The printed form of entries and rejections.
+
 package bulk
 
 import (

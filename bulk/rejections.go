@@ -1,3 +1,5 @@
+// Records whose order does not exist or may not exist, as JSON lines and CSV.
+
 package bulk
 
 import (

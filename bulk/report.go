@@ -1,3 +1,5 @@
+// The report of a run, and what it counts.
+
 package bulk
 
 import (

@@ -1,3 +1,5 @@
+// Resolves unknown outcomes with the orders that the service lists.
+
 package bulk
 
 import (

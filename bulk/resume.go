@@ -1,3 +1,5 @@
+// Finds the orders of an earlier run whose journal is incomplete.
+
 package bulk
 
 import (

@@ -1,3 +1,5 @@
+// Run: the stages of an import, and the parts that own its state.
+
 package bulk
 
 import (

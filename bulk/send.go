@@ -1,3 +1,5 @@
+// Selects the records that are sent, and passes them to the workers.
+
 package bulk
 
 import (

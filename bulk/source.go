@@ -1,3 +1,5 @@
+// Source, and errors of its records.
+
 package bulk
 
 import (

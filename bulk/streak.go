@@ -1,3 +1,5 @@
+// Rejections in a row that stop a run.
+
 package bulk
 
 import (

@@ -1,3 +1,5 @@
+// The machine that the process runs on: files of journals, and the clock since the boot.
+
 package bulk
 
 import (

@@ -1,3 +1,5 @@
+// Text and IDs that are not what they look like.
+
 package bulk
 
 import (

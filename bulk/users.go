@@ -1,3 +1,5 @@
+// Users: finds or creates the users of records, once each.
+
 package bulk
 
 import (

@@ -1,3 +1,5 @@
+// The state of all records, in the index and in the journal.
+
 package bulk
 
 import (

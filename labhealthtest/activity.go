@@ -1,3 +1,5 @@
+// What happens in a server, for those who watch it.
+
 package labhealthtest
 
 import (

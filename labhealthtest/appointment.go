@@ -1,3 +1,5 @@
+// The JSON of an appointment, and how it follows its order.
+
 package labhealthtest
 
 import (

@@ -1,3 +1,5 @@
+// The times that can be booked, and their booking keys.
+
 package labhealthtest
 
 import (

@@ -1,3 +1,5 @@
+// Booking, requesting, rescheduling and canceling appointments.
+
 package labhealthtest
 
 import (

@@ -1,3 +1,5 @@
+// Areas and patient service centers.
+
 package labhealthtest
 
 import (

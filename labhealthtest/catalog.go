@@ -1,3 +1,5 @@
+// The labs, markers and lab tests that a server starts with.
+
 package labhealthtest
 
 import (

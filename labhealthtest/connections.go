@@ -1,3 +1,5 @@
+// The sources that users connect, with their devices.
+
 package labhealthtest
 
 import (

@@ -1,3 +1,5 @@
+// Deliveries of events, and the options of an endpoint.
+
 package labhealthtest
 
 import (

@@ -1,3 +1,5 @@
+// Calls without a connection, and middleware.
+
 package labhealthtest
 
 import (

@@ -1,3 +1,5 @@
+// Invented events of every type.
+
 package labhealthtest
 
 import (

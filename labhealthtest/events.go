@@ -1,3 +1,5 @@
+// Events: which are sent, when, and to whom.
+
 package labhealthtest
 
 import (

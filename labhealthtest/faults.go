@@ -1,3 +1,5 @@
+// Injected faults.
+
 package labhealthtest
 
 import (

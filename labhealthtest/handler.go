@@ -1,3 +1,5 @@
+// Receives, logs, authenticates and dispatches requests.
+
 package labhealthtest
 
 import (

@@ -1,3 +1,5 @@
+// Historical pulls.
+
 package labhealthtest
 
 import (

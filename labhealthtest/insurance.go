@@ -1,3 +1,5 @@
+// The insurance of users, payors and diagnosis codes.
+
 package labhealthtest
 
 import (

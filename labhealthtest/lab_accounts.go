@@ -1,3 +1,5 @@
+// The team's accounts with labs, and what they allow.
+
 package labhealthtest
 
 import (

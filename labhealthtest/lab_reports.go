@@ -1,3 +1,5 @@
+// Lab reports that are read.
+
 package labhealthtest
 
 import (

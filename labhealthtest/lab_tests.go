@@ -1,3 +1,5 @@
+// Lab tests: lists, creation and changes.
+
 package labhealthtest
 
 import (

@@ -1,3 +1,5 @@
+// Link tokens, and connections to demo providers.
+
 package labhealthtest
 
 import (

@@ -1,3 +1,5 @@
+// Links with a password, a code or an email address, and sign-in tokens.
+
 package labhealthtest
 
 import (

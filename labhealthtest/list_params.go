@@ -1,3 +1,5 @@
+// The query parameters that select elements of a list.
+
 package labhealthtest
 
 import (

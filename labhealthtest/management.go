@@ -1,3 +1,5 @@
+// The organisation of the management API, its authentication and deployments.
+
 package labhealthtest
 
 import (

@@ -1,3 +1,5 @@
+// Lists of what belongs to teams: API keys, credentials, pipelines.
+
 package labhealthtest
 
 import (

@@ -1,3 +1,5 @@
+// Custom credentials of teams.
+
 package labhealthtest
 
 import (

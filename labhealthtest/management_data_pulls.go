@@ -1,3 +1,5 @@
+// Data pull preferences, which decide the length of historical pulls.
+
 package labhealthtest
 
 import (

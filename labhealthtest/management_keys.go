@@ -1,3 +1,5 @@
+// Management keys and their role bindings.
+
 package labhealthtest
 
 import (

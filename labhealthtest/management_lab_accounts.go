@@ -1,3 +1,5 @@
+// The lab accounts of the organisation.
+
 package labhealthtest
 
 import (

@@ -1,3 +1,5 @@
+// ETL pipelines.
+
 package labhealthtest
 
 import (

@@ -1,3 +1,5 @@
+// The OAuth scopes that teams ask for.
+
 package labhealthtest
 
 import (

@@ -1,3 +1,5 @@
+// API keys of teams.
+
 package labhealthtest
 
 import "github.com/google/uuid"

@@ -1,3 +1,5 @@
+// Teams, each with its own server.
+
 package labhealthtest
 
 import (

@@ -1,3 +1,5 @@
+// Webhook endpoints and their secrets.
+
 package labhealthtest
 
 import (

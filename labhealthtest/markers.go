@@ -1,3 +1,5 @@
+// Lists of markers, and their expected results.
+
 package labhealthtest
 
 import (

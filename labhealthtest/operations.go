@@ -1,3 +1,5 @@
+// The table of operations, and the routing of requests.
+
 package labhealthtest
 
 import (

@@ -1,3 +1,5 @@
+// The JSON of an order.
+
 package labhealthtest
 
 import (

@@ -1,3 +1,5 @@
+// Cancellation, draws, communication settings and resent events.
+
 package labhealthtest
 
 import (

@@ -1,3 +1,5 @@
+// The PDF documents of an order.
+
 package labhealthtest
 
 import (

@@ -1,3 +1,5 @@
+// Invented orders.
+
 package labhealthtest
 
 import (

@@ -1,3 +1,5 @@
+// The statuses of an order and how it moves through them.
+
 package labhealthtest
 
 import (

@@ -1,3 +1,5 @@
+// The list of orders and its filters.
+
 package labhealthtest
 
 import (

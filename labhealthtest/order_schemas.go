@@ -1,3 +1,5 @@
+// The schemas of orders that are imported and created, typed by hand.
+
 package labhealthtest
 
 import (

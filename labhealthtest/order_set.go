@@ -1,3 +1,5 @@
+// The lab test that an order set selects.
+
 package labhealthtest
 
 import (

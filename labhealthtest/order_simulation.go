@@ -1,3 +1,5 @@
+// The simulation of an order in the sandbox.
+
 package labhealthtest
 
 import (

@@ -1,3 +1,5 @@
+// The state of an order, for programs that show it.
+
 package labhealthtest
 
 import (

@@ -1,3 +1,5 @@
+// Transactions, their combined results, and redraws.
+
 package labhealthtest
 
 import (

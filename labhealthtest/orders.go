@@ -1,3 +1,5 @@
+// Imports, creation, changes and reads of orders.
+
 package labhealthtest
 
 import (

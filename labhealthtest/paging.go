@@ -1,3 +1,5 @@
+// Pages and cursors.
+
 package labhealthtest
 
 import (

@@ -1,3 +1,5 @@
+// The prices of lab tests and markers.
+
 package labhealthtest
 
 import (

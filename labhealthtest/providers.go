@@ -1,3 +1,5 @@
+// The catalog of providers.
+
 package labhealthtest
 
 import (

@@ -1,3 +1,5 @@
+// A request: its path, query and body, validated.
+
 package labhealthtest
 
 import (

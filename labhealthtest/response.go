@@ -1,3 +1,5 @@
+// Responses and rejections.
+
 package labhealthtest
 
 import (

@@ -1,3 +1,5 @@
+// Invented results.
+
 package labhealthtest
 
 import (

@@ -1,3 +1,5 @@
+// The schemas of requests, from the public API reference.
+
 package labhealthtest
 
 import (

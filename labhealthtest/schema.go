@@ -1,3 +1,5 @@
+// Schemas, and the validation of values against them.
+
 package labhealthtest
 
 import (

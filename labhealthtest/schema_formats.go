@@ -1,3 +1,5 @@
+// The formats of schemas: UUIDs, dates, URLs, secrets.
+
 package labhealthtest
 
 import (

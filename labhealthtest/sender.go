@@ -1,3 +1,5 @@
+// Sends events: signatures, retries, network faults.
+
 package labhealthtest
 
 import (

@@ -1,3 +1,5 @@
+// Server, its options, Start and Close.
+
 package labhealthtest
 
 import (

@@ -1,3 +1,5 @@
+// The team of a key, its users and its source priorities.
+
 package labhealthtest
 
 import (

@@ -1,3 +1,5 @@
+// Testkits: order and registration.
+
 package labhealthtest
 
 import (

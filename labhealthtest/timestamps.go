@@ -1,3 +1,5 @@
+// Times in the format of the service.
+
 package labhealthtest
 
 import "time"

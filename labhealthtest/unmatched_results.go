@@ -1,3 +1,5 @@
+// Unmatched results, and the tests that make them.
+
 package labhealthtest
 
 import (

@@ -1,3 +1,5 @@
+// Deleting users and undoing it.
+
 package labhealthtest
 
 import (

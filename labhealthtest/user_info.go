@@ -1,3 +1,5 @@
+// The demographic data of users.
+
 package labhealthtest
 
 import (

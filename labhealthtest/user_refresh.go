@@ -1,3 +1,5 @@
+// The refresh of a user, which is limited.
+
 package labhealthtest
 
 import (

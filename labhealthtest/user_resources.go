@@ -1,3 +1,5 @@
+// Which data was read and sent, and lists with one element per user.
+
 package labhealthtest
 
 import (

@@ -1,3 +1,5 @@
+// Users and their sources.
+
 package labhealthtest
 
 import (

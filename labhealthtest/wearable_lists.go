@@ -1,3 +1,5 @@
+// Lists of wearable data, with their filters and pages.
+
 package labhealthtest
 
 import (

@@ -1,3 +1,5 @@
+// How samples vary over the days of a person.
+
 package labhealthtest
 
 import (

@@ -1,3 +1,5 @@
+// Invented samples of each resource.
+
 package labhealthtest
 
 import (

@@ -1,3 +1,5 @@
+// Invented summaries of each resource, and the streams of sleeps.
+
 package labhealthtest
 
 import (

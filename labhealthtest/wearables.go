@@ -1,3 +1,5 @@
+// Wearable data of users, and the events that deliver it.
+
 package labhealthtest
 
 import (

@@ -1,3 +1,5 @@
+// Workouts and their streams.
+
 package labhealthtest
 
 import (

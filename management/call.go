@@ -1,3 +1,5 @@
+// Calls, pages and parameters, by means of package labhealth.
+
 package management
 
 import (

@@ -1,3 +1,5 @@
+// Client, and the organisation.
+
 package management
 
 import (

@@ -1,3 +1,5 @@
+// The teams' own credentials for providers of wearable data.
+
 package management
 
 import (

@@ -1,3 +1,5 @@
+// How many days of history are pulled from providers.
+
 package management
 
 import (

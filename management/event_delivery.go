@@ -1,3 +1,5 @@
+// The metric of delivered events.
+
 package management
 
 import (

@@ -1,3 +1,5 @@
+// The organisation's lab accounts, and the teams that use them.
+
 package management
 
 import (

@@ -1,3 +1,5 @@
+// ETL pipelines, and the event hub that receives an event.
+
 package management
 
 import (

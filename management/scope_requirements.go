@@ -1,3 +1,5 @@
+// The OAuth scopes that a team asks its users for.
+
 package management
 
 import (

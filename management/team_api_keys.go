@@ -1,3 +1,5 @@
+// The API keys of teams.
+
 package management
 
 import (

@@ -1,3 +1,5 @@
+// Teams, their settings, and access tokens.
+
 package management
 
 import (

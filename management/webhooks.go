@@ -1,3 +1,5 @@
+// Webhook endpoints, their headers and secrets.
+
 package management
 
 import (

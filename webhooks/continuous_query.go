@@ -1,3 +1,5 @@
+// The payload of continuous queries, whose data is an array.
+
 package webhooks
 
 // Source of this file: public API reference only.

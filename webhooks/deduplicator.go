@@ -1,3 +1,5 @@
+// Deduplicator and its default implementation.
+
 package webhooks
 
 import (

@@ -1,3 +1,5 @@
+// RawDelivery, and the ID of a delivery.
+
 package webhooks
 
 import (

@@ -1,3 +1,5 @@
+// DeliveryResult and Reason: the status code of a response, and why.
+
 package webhooks
 
 import "time"

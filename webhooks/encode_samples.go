@@ -1,3 +1,5 @@
+// Encodes batches of samples, which are mostly unchanged.
+
 package webhooks
 
 import (

@@ -1,3 +1,5 @@
+// Event, Parse, and the interface of all payloads.
+
 package webhooks
 
 import (

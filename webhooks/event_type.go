@@ -1,3 +1,5 @@
+// The types of events, and the payload of each.
+
 package webhooks
 
 import (

@@ -1,3 +1,5 @@
+// Handler: its constructors, ServeHTTP and Shutdown.
+
 package webhooks
 
 import (

@@ -1,3 +1,5 @@
+// The options of a handler.
+
 package webhooks
 
 import (

@@ -1,3 +1,5 @@
+// The memory limit of all bodies in flight.
+
 package webhooks
 
 import (

@@ -1,3 +1,5 @@
+// The keys of summaries and samples.
+
 package webhooks
 
 import (

@@ -1,3 +1,5 @@
+// The payloads of lab tests.
+
 package webhooks
 
 // Source of this file: public API reference only.

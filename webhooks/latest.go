@@ -1,3 +1,5 @@
+// Latest: last write wins in memory.
+
 package webhooks
 
 import (

@@ -1,3 +1,5 @@
+// Latest: the samples of a series, ordered by time.
+
 package webhooks
 
 import (

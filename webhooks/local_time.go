@@ -1,3 +1,5 @@
+// The user's clock, also of sources that label it as UTC.
+
 package webhooks
 
 import (

@@ -1,3 +1,5 @@
+// The summary of a meal.
+
 package webhooks
 
 // Source of this file: public API reference only.

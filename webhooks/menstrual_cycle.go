@@ -1,3 +1,5 @@
+// The summary of a menstrual cycle.
+
 package webhooks
 
 // Source of this file: public API reference only.

@@ -1,3 +1,5 @@
+// The parser of events: the envelope, then the payload.
+
 package webhooks
 
 import (

@@ -1,3 +1,5 @@
+// Reading samples that differ from the one before in few values.
+
 package webhooks
 
 import (

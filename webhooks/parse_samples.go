@@ -1,3 +1,5 @@
+// The parser of batches of samples, in one pass with the envelope.
+
 package webhooks
 
 import (

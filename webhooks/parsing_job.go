@@ -1,3 +1,5 @@
+// The payload of parsing jobs: lab reports that the service reads.
+
 package webhooks
 
 // Source of this file: public API reference only.

@@ -1,3 +1,5 @@
+// Sources, and the payloads of connections, devices and workout streams.
+
 package webhooks
 
 import (

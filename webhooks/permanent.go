@@ -1,3 +1,5 @@
+// Permanent errors, and the unreadable parts of an event.
+
 package webhooks
 
 import (

@@ -1,3 +1,5 @@
+// Handler: one call for each delivery ID, its deadline and its result.
+
 package webhooks
 
 import (

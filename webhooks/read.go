@@ -1,3 +1,5 @@
+// Reads wearable data from the API, as the events that deliver it.
+
 package webhooks
 
 // Source of this file: public API reference only.

@@ -1,3 +1,5 @@
+// Reads all wearable data of a user.
+
 package webhooks
 
 // Source of this file: public API reference only.

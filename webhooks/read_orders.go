@@ -1,3 +1,5 @@
+// Orders that are read from the API, as events.
+
 package webhooks
 
 import (

@@ -1,3 +1,5 @@
+// Handler: verifies a request and reads its body.
+
 package webhooks
 
 import (

@@ -1,3 +1,5 @@
+// The printed form of events and deliveries.
+
 package webhooks
 
 import (

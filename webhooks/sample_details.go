@@ -1,3 +1,5 @@
+// The fields that only the samples of some resources have.
+
 package webhooks
 
 // Source of this file: public API reference only.

@@ -1,3 +1,5 @@
+// Samples, and the forms of samples by resource.
+
 package webhooks
 
 import (

@@ -1,3 +1,5 @@
+// The summaries of wearable data other than meals and menstrual cycles.
+
 package webhooks
 
 // Source of this file, except for Activity and Summary: public API reference only.

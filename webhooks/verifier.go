@@ -1,3 +1,5 @@
+// Verifier: signatures of the Standard Webhooks scheme.
+
 package webhooks
 
 import (

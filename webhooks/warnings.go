@@ -1,3 +1,5 @@
+// What a handler writes to the log, in words that name what to change.
+
 package webhooks
 
 import (

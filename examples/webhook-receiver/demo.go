@@ -1,3 +1,5 @@
+// An embedded service that sends events to the receiver.
+
 package main
 
 import (

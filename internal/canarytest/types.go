@@ -1,3 +1,5 @@
+// Fills values of any type with canaries, and searches what they print.
+
 package canarytest
 
 import (

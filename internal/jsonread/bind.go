@@ -1,3 +1,5 @@
+// The binders, which decode a JSON value into a Go value of a type.
+
 package jsonread
 
 import (

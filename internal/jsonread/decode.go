@@ -1,3 +1,5 @@
+// Decodes a document, field by field, with defaults and malformed fields.
+
 package jsonread
 
 import (

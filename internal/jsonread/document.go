@@ -1,3 +1,5 @@
+// A document whose values are decoded one by one, and Ref, which keeps its bytes.
+
 package jsonread
 
 import (

@@ -1,3 +1,5 @@
+// Encoding, including changes to the received JSON.
+
 package jsonread
 
 import (

@@ -1,3 +1,5 @@
+// The fast scanner, which reports only whether a document is valid.
+
 package jsonread
 
 import (

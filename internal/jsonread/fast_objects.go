@@ -1,3 +1,5 @@
+// The fast scanner for consecutive objects of the same shape.
+
 package jsonread
 
 import (

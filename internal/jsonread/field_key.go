@@ -1,3 +1,5 @@
+// Finds the field of a struct that is next in an object, eight bytes at a time.
+
 package jsonread
 
 import (

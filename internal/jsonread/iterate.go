@@ -1,3 +1,5 @@
+// Iterators over the fields and elements of a valid document.
+
 package jsonread
 
 import "iter"

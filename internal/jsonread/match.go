@@ -1,3 +1,5 @@
+// Compares a value with its raw bytes, to find what the program changed.
+
 package jsonread
 
 import (

@@ -1,3 +1,5 @@
+// All uses of unsafe: fields at their offsets, and allocations that values share.
+
 package jsonread
 
 import (

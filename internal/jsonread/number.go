@@ -1,3 +1,5 @@
+// Numbers: integers and floats without an allocation.
+
 package jsonread
 
 import (

@@ -1,3 +1,5 @@
+// Decodes the fields of an object into a struct.
+
 package jsonread
 
 import "math/bits"

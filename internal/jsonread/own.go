@@ -1,3 +1,5 @@
+// Documents of single elements, so that an order does not keep its page.
+
 package jsonread
 
 import (

@@ -1,3 +1,5 @@
+// How a struct is decoded and encoded, computed once for each type.
+
 package jsonread
 
 import (

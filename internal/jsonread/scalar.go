@@ -1,3 +1,5 @@
+// Decodes numbers, times, UUIDs and values that decode themselves.
+
 package jsonread
 
 import (

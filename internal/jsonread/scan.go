@@ -1,3 +1,5 @@
+// The strict scanner, which reports where and why a document is invalid.
+
 package jsonread
 
 import (

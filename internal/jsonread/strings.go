@@ -1,3 +1,5 @@
+// Strings that are parts of their document, and strings that are copied.
+
 package jsonread
 
 import (

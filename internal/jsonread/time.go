@@ -1,3 +1,5 @@
+// Dates and date-times in all supported formats.
+
 package jsonread
 
 import (

@@ -1,3 +1,5 @@
+// Unions, whose Go type depends on another field.
+
 package jsonread
 
 import (

@@ -1,3 +1,5 @@
+// UUIDs of 36 characters.
+
 package jsonread
 
 import (

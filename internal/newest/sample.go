@@ -1,3 +1,5 @@
+// The stored form of a sample and its shape.
+
 package newest
 
 import (

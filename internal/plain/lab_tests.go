@@ -1,3 +1,5 @@
+// Lab tests as plain structs, and invented ones as JSON.
+
 package plain
 
 import "fmt"

@@ -1,3 +1,5 @@
+// Orders as plain structs, and invented ones as JSON.
+
 package plain
 
 import (

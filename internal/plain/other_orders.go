@@ -1,3 +1,5 @@
+// Orders as another service would write them.
+
 package plain
 
 import (

@@ -1,3 +1,5 @@
+// Results as plain structs, and invented ones as JSON.
+
 package plain
 
 import (

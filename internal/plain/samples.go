@@ -1,3 +1,5 @@
+// Events with samples as plain structs, and invented ones as JSON.
+
 package plain
 
 import (

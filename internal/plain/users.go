@@ -1,3 +1,5 @@
+// Users as plain structs, and invented ones as JSON.
+
 package plain
 
 import (

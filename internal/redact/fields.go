@@ -1,3 +1,5 @@
+// Prints the fields of values without patient data.
+
 package redact
 
 import (

@@ -1,3 +1,5 @@
+// Generates JSON documents of the types of the tables.
+
 package reference
 
 import (

@@ -1,3 +1,5 @@
+// The types of the tables, and what is sent and received.
+
 package reference
 
 import (

@@ -1,3 +1,5 @@
+// The values in the generated documents.
+
 package reference
 
 import (

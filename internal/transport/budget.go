@@ -1,3 +1,5 @@
+// The retry budget that all calls of a client share.
+
 package transport
 
 import "sync"

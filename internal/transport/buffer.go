@@ -1,3 +1,5 @@
+// The buffers that responses are read into, and when they are reused.
+
 package transport
 
 import (

@@ -1,3 +1,5 @@
+// Connections that discard bytes a server sends without a request, also through a proxy.
+
 package transport
 
 import (

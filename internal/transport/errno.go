@@ -1,3 +1,5 @@
+// The kinds of system errors.
+
 //go:build !plan9
 
 package transport

@@ -1,3 +1,5 @@
+// System errors on Plan 9, which have no numbers.
+
 package transport
 
 // SystemOf returns 0: system errors have no numbers.

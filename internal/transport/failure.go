@@ -1,3 +1,5 @@
+// How an attempt failed, as far as it is known.
+
 package transport
 
 import (

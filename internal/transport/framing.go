@@ -1,3 +1,5 @@
+// The framing of HTTP/1 responses, as net/http reads it.
+
 package transport
 
 import (

@@ -1,3 +1,5 @@
+// The client-side rate limit: a token bucket with a queue.
+
 package transport
 
 import (

@@ -1,3 +1,5 @@
+// What the net/http/httptrace hooks prove about an attempt, and how a repeated write is stopped.
+
 package transport
 
 import (

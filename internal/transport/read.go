@@ -1,3 +1,5 @@
+// Reading a response, and having it decoded after the attempts.
+
 package transport
 
 import (

@@ -1,3 +1,5 @@
+// The service's ID of a request, if it looks like one.
+
 package transport
 
 import (

@@ -1,3 +1,5 @@
+// The outcome of an attempt, and whether and when another one follows.
+
 package transport
 
 import (

@@ -1,3 +1,5 @@
+// Writes vocabulary_gen.go.
+
 package main
 
 import (

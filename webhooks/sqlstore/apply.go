@@ -1,3 +1,5 @@
+// Applies deliveries, many in one transaction.
+
 package sqlstore
 
 import (

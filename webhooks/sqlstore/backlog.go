@@ -1,3 +1,5 @@
+// What waits in the inbox, and what an operator has to look at.
+
 package sqlstore
 
 import (

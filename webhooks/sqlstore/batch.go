@@ -1,3 +1,5 @@
+// The summaries and samples of deliveries that are applied together.
+
 package sqlstore
 
 import (

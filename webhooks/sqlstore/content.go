@@ -1,3 +1,5 @@
+// The columns of a sample.
+
 package sqlstore
 
 import (

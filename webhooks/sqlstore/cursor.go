@@ -1,3 +1,5 @@
+// Where workers read on in the inbox.
+
 package sqlstore
 
 import (

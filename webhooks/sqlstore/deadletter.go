@@ -1,3 +1,5 @@
+// Dead letters: stored, listed, requeued.
+
 package sqlstore
 
 import (

@@ -1,3 +1,5 @@
+// Deletes a user's data.
+
 package sqlstore
 
 import (

@@ -1,3 +1,5 @@
+// Errors of the database, without the driver's message, and which of them are retried.
+
 package sqlstore
 
 import (

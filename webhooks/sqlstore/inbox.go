@@ -1,3 +1,5 @@
+// Delivery IDs, and deliveries that are stored before they are applied.
+
 package sqlstore
 
 import (

@@ -1,3 +1,5 @@
+// Store.Maintain: retention, and the deletion of old IDs.
+
 package sqlstore
 
 import (

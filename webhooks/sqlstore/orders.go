@@ -1,3 +1,5 @@
+// Orders: the types, the queries and ApplyResults.
+
 package sqlstore
 
 import (

@@ -1,3 +1,5 @@
+// Which version and which results an order has, and when to read it again.
+
 package sqlstore
 
 import (

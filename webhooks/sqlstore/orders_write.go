@@ -1,3 +1,5 @@
+// Applies orders and results in a transaction.
+
 package sqlstore
 
 import (

@@ -1,3 +1,5 @@
+// Reactions: what is queued for which change, and how it is stored.
+
 package sqlstore
 
 import (

@@ -1,3 +1,5 @@
+// Takes reactions with a lease, settles them, lists and requeues those that were given up.
+
 package sqlstore
 
 import (

@@ -1,3 +1,5 @@
+// Reactor: calls the function of the program.
+
 package sqlstore
 
 import (

@@ -1,3 +1,5 @@
+// Reads summaries, samples, ranges and series.
+
 package sqlstore
 
 import (

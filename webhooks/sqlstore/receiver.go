@@ -1,3 +1,5 @@
+// Receiver: a receiver of one type, made of the parts.
+
 package sqlstore
 
 import (

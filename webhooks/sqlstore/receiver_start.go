@@ -1,3 +1,5 @@
+// The start of a Receiver: the database, the past, the plan.
+
 package sqlstore
 
 import (

@@ -1,3 +1,5 @@
+// Tells what fails alone from an unavailable service.
+
 package sqlstore
 
 import (

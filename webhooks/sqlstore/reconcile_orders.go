@@ -1,3 +1,5 @@
+// Reads orders and results: lists that change meanwhile, missing orders, what is due.
+
 package sqlstore
 
 import (

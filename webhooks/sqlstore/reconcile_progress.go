@@ -1,3 +1,5 @@
+// Where passes go on, and the lease of the process that runs them.
+
 package sqlstore
 
 import (

@@ -1,3 +1,5 @@
+// Reads wearable data of all users, and everything since an outage.
+
 package sqlstore
 
 import (

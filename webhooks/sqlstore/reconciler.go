@@ -1,3 +1,5 @@
+// Reconciler: compares the store with the service, in passes and steps.
+
 package sqlstore
 
 import (

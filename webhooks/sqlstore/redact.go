@@ -1,3 +1,5 @@
+// The printed form of stored values.
+
 package sqlstore
 
 import (

@@ -1,3 +1,5 @@
+// The statements of users, series, shapes, samples and summaries.
+
 package sqlstore
 
 import (

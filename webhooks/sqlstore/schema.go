@@ -1,3 +1,5 @@
+// The tables, Migrate, and the schema as a script.
+
 package sqlstore
 
 import (

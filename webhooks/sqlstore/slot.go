@@ -1,3 +1,5 @@
+// The slot of a user, by which users are spread.
+
 package sqlstore
 
 import (

@@ -1,3 +1,5 @@
+// Statements that are written once, and what differs between the databases.
+
 package sqlstore
 
 import (

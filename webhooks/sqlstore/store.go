@@ -1,3 +1,5 @@
+// Store, and its transactions with retries.
+
 package sqlstore
 
 import (

@@ -1,3 +1,5 @@
+// Iterators over samples and summaries, page by page.
+
 package sqlstore
 
 import (

@@ -1,3 +1,5 @@
+// Transactions, and their retries.
+
 package sqlstore
 
 import (

@@ -1,3 +1,5 @@
+// The views that other programs read.
+
 package sqlstore
 
 import "strings"

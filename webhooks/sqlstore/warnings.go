@@ -1,3 +1,5 @@
+// What is written to the log about the database, workers and reactors, and when Run returns.
+
 package sqlstore
 
 import (

@@ -1,3 +1,5 @@
+// Worker: applies stored deliveries, retries them, and gives up on some.
+
 package sqlstore
 
 import (

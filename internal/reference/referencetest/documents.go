@@ -1,3 +1,5 @@
+// Has methods decode every document that the tables allow.
+
 package referencetest
 
 import (

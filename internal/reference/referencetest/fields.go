@@ -1,3 +1,5 @@
+// The Go type and the tag of a field.
+
 package referencetest
 
 import (

@@ -1,3 +1,5 @@
+// Compares the methods of a client with the operations.
+
 package referencetest
 
 import (

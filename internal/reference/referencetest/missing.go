@@ -1,3 +1,5 @@
+// Finds what no type stands for.
+
 package referencetest
 
 import (

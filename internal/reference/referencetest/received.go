@@ -1,3 +1,5 @@
+// The JSON methods of received types.
+
 package referencetest
 
 import (

@@ -1,3 +1,5 @@
+// Deprecated fields and constants, from the source.
+
 package referencetest
 
 import (

@@ -1,3 +1,5 @@
+// What a value holds beside the received JSON.
+
 package referencetest
 
 import (
