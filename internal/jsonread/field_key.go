@@ -34,6 +34,16 @@ func newKey(name string) (k key) {
 	return k
 }
 
+// startsAt reports whether data has the key at i, or what is compared of a long one. It has as many
+// bytes there as are looked at.
+func (k *key) startsAt(data []byte, i int) bool {
+	here := bytesAt(data, i)
+	differ := (binary.LittleEndian.Uint64(here[0:]) ^ k.words[0]) & k.mask[0]
+	differ |= (binary.LittleEndian.Uint64(here[8:]) ^ k.words[1]) & k.mask[1]
+	differ |= (binary.LittleEndian.Uint64(here[16:]) ^ k.words[2]) & k.mask[2]
+	return differ == 0
+}
+
 // isLongAt reports whether data has the whole key at i, which has more than ahead bytes, and after
 // it as many as are looked at.
 //
@@ -145,14 +155,11 @@ func (p *plan) next(d *decoder, m *members) int {
 	m.inner = true
 	for len(data)-i > 2*ahead {
 		n := int(m.order[after&(2*mostFields-1)])
-		if n >= len(p.fields) {
+		if n >= len(p.fields) || !p.fields[n].startsAt(data, i) {
 			break
 		}
-		f, here := &p.fields[n], bytesAt(data, i)
-		differ := (binary.LittleEndian.Uint64(here[0:]) ^ f.words[0]) & f.mask[0]
-		differ |= (binary.LittleEndian.Uint64(here[8:]) ^ f.words[1]) & f.mask[1]
-		differ |= (binary.LittleEndian.Uint64(here[16:]) ^ f.words[2]) & f.mask[2]
-		if differ != 0 || f.long && !f.isLongAt(data, i) {
+		f := &p.fields[n]
+		if f.long && !f.isLongAt(data, i) {
 			break
 		}
 		i += int(f.length)
@@ -164,7 +171,7 @@ func (p *plan) next(d *decoder, m *members) int {
 			return n
 		}
 		bit := uint64(1) << (n & 63)
-		if binary.LittleEndian.Uint32(value[:]) != null || !f.skipsNull || m.seen&bit != 0 {
+		if !f.skipsNull || binary.LittleEndian.Uint32(value[:]) != null || m.seen&bit != 0 {
 			d.i, m.after = i, after
 			return n
 		}

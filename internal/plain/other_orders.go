@@ -13,8 +13,8 @@ import (
 const UnknownField = "vendor_reference"
 
 // OtherOrderPageJSON returns a page of orders as another service would write them: those of
-// OrderJSON and TypicalOrderJSON in turn, each with the fields of its objects in another order, some
-// of the nulls absent, and unknown fields in between.
+// OrderJSON and TypicalOrderJSON in turn, each with the fields of its objects in another order,
+// some of the nulls absent, and unknown fields in between.
 func OtherOrderPageJSON(orders int) []byte { return orderPageJSON(orders, otherOrderJSON) }
 
 func otherOrderJSON(n int) string {
