@@ -182,13 +182,13 @@ func TestKeepWhileApplied(t *testing.T) {
 	})
 }
 
-// partitionedSamples is what an administrator runs before Migrate to have the samples partitioned by
-// time: see docs/store.md.
+// partitionedSamples is what an administrator runs before Migrate to have the samples partitioned
+// by time: see docs/store.md.
 const partitionedSamples = `CREATE TABLE labhealth_samples (at bigint NOT NULL, version bigint NOT NULL, value double precision NOT NULL,
 	series integer NOT NULL, slot smallint NOT NULL, shape smallint NOT NULL, seconds integer, text text, PRIMARY KEY (slot, series, at)) PARTITION BY RANGE (at)`
 
-// A table of samples that an administrator has partitioned is used as it is, and dropping a partition
-// is all that it takes to delete samples.
+// A table of samples that an administrator has partitioned is used as it is, and dropping a
+// partition is all that it takes to delete samples.
 func TestPartitionedByAdministrator(t *testing.T) {
 	t.Parallel()
 	d := postgres(t)

@@ -126,7 +126,8 @@ type referenceOrder struct {
 	Timeline                  map[string]orderEntry
 }
 
-// referenceKey is the number of an order of its user, or of the one that no version names a user of.
+// referenceKey is the number of an order of its user, or of the one that no version names a user
+// of.
 func referenceKey(order int, withUser bool) int {
 	if withUser {
 		return order
