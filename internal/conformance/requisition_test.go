@@ -479,3 +479,12 @@ func TestPartialContent(t *testing.T) {
 		s.only(t)
 	}
 }
+
+// What is read of a 206 stays within the limit for bodies.
+func TestPartialContentIsLimited(t *testing.T) {
+	var response labhealth.Response
+	client, _ := scripted(t, []reply{{status: 206, body: strings.Repeat("x", 5000)}}, labhealth.WithBodyLimit(100))
+	_, err := client.Orders.Get(t.Context(), orderID, labhealth.WithResponse(&response))
+	equal(t, labhealth.FailureUnreadable, labhealth.FailureOf(err))
+	equal(t, 100, len(response.Body))
+}
