@@ -5,6 +5,9 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/labhealth/labhealth-go/labhealthtest"
 )
 
 // fullDisk is a stdout that cannot be written.
@@ -14,7 +17,7 @@ func (fullDisk) Write([]byte) (int, error) { return 0, errors.New("no space left
 
 // A result that was not written, such as a key that cannot be read again, is a failure.
 func TestOutputIncomplete(t *testing.T) {
-	service := newService(t)
+	service := newService(t, labhealthtest.WithClock(time.Now)) // doctor compares it
 	newOrder(t, service, false)
 	for _, args := range []string{
 		"orders list", "orders list --json", "users list", "keys list", "keys create --label a", "version", "--help", "orders list --help",

@@ -19,7 +19,7 @@ import (
 var apiName = regexp.MustCompile(`\b(With[A-Z]\w+|[A-Z]\w+\.[A-Z]\w+|CSVColumns|strings\.\w+|http\.[A-Z]\w*)`)
 
 // unreachable matches messages about what the command line does not use.
-var unreachable = regexp.MustCompile(`^(the )?http\.RoundTripper|the http\.RoundTripper|Appointments?\.|\.AppointmentType|Order\.Reschedulable|UserRefreshError|ConnectedProviders|` +
+var unreachable = regexp.MustCompile(`^(the )?http\.RoundTripper|the http\.RoundTripper|Appointments?\.|(Link|Insurance)\.|Users\.CreateInsurance|UnmatchedResult\.|\.AppointmentType|Order\.Reschedulable|UserRefreshError|ConnectedProviders|` +
 	`WithCredentials|CSVOptions\.(Row|Users|Defaults)|Options\.(Concurrency|Rate|Timeout|Settle) |Options\.Settle must|Options\.Timeout, |the provider `)
 
 // Errors name the flags and commands that help, and not the API of the library.
