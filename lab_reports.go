@@ -13,7 +13,6 @@ import (
 	"net/http"
 	"net/textproto"
 	"strconv"
-	"time"
 
 	"github.com/google/uuid"
 )
@@ -88,7 +87,7 @@ func (b *CreateParsingJobBody) form() (body []byte, mediaType string, err error)
 // Create starts to read a lab report: POST /lab_report/v1/parser/job. [LabReportsService.Get]
 // returns how far it is, and so do the events lab_report.parsing_job.created and .updated.
 func (s *LabReportsService) Create(ctx context.Context, body CreateParsingJobBody, opts ...CallOption) (*ParsingJob, error) {
-	return call(ctx, coreOf(s), new(ParsingJob), request{op: opCreateParsingJob, body: &body, minTimeout: time.Minute}, opts)
+	return call(ctx, coreOf(s), new(ParsingJob), request{op: opCreateParsingJob, body: &body}, opts)
 }
 
 // Get returns a job with what was read, once it is completed: GET

@@ -513,7 +513,7 @@ func TestImport(t *testing.T) {
 	got.stderr = regexp.MustCompile(`importing: \d`).ReplaceAllString(got.stderr, "importing: 2")
 	wantResult(t, got, result{5, "" +
 		"4 records: 2 applied, 2 invalid\nsent 2 requests in 1s\nrecords without an order, and why: " + file + ".rejected.csv\n" +
-		"finished: delete " + file + ".journal when you do not import this file again\n",
+		"correct these records in the file and repeat the command: " + file + ".journal keeps the others from being imported again\n",
 		"checking: 0 records read\nimporting: 2 of 4\nlabhealth: 2 records have no order\n"})
 	for _, suffix := range []string{".journal", ".rejected.csv"} {
 		if info, err := os.Stat(file + suffix); err != nil || info.Mode() != 0o600 {

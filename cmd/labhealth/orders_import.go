@@ -547,7 +547,9 @@ func (a *app) printReport(r *bulk.Report, f *importFlags, rejected string) error
 	if rejected != "" {
 		fmt.Fprintf(a.out, "records without an order, and why: %s\n", rejected)
 	}
-	if r.Done() {
+	if r.Done() && rejected != "" {
+		fmt.Fprintf(a.out, "correct these records in the file and repeat the command: %s keeps the others from being imported again\n", f.journal)
+	} else if r.Done() {
 		fmt.Fprintf(a.out, "finished: delete %s when you do not import this file again\n", f.journal)
 	} else {
 		fmt.Fprintln(a.out, "not finished: the same command resumes the import")

@@ -34,7 +34,7 @@ func TestMain(m *testing.M) {
 func TestCalls(t *testing.T) {
 	for _, c := range calls {
 		synctest.Test(t, func(t *testing.T) {
-			w := newWorld(&schedule{Calls: []callPlan{{Method: c.name}}})
+			w := newWorld(&schedule{Calls: []callPlan{{Method: c.name, Idempotency: c.hasKey()}}})
 			results, broken := w.run()
 			for _, b := range broken {
 				t.Error(b)

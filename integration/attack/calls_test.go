@@ -41,8 +41,11 @@ func (c *call) body(mark string) string {
 
 // takesKey reports whether the method accepts an idempotency key.
 func (c *call) takesKey() bool {
-	return slices.Contains([]string{"Orders.Create", "Orders.CreateTestkit", "Appointments.Book"}, c.name)
+	return c.hasKey() || slices.Contains([]string{"Orders.Create", "Orders.CreateTestkit", "Appointments.Book"}, c.name)
 }
+
+// hasKey reports whether the method always has an idempotency key.
+func (c *call) hasKey() bool { return c.name == "UnmatchedResults.CreateTest" }
 
 // isIterator reports whether a call sends a request for each page, of which the outcome is that of
 // the last one.

@@ -89,6 +89,9 @@ func TestCertainOutcomes(t *testing.T) {
 			continue
 		}
 		for _, row := range certain {
+			if c.hasKey() {
+				break
+			}
 			if c.name != "Users.GetOrCreate" || row.want != labhealth.OutcomeUnknown { // it looks for the user
 				row.check(t, callPlan{Method: c.name})
 			}

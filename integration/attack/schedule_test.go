@@ -222,7 +222,7 @@ func randomCall(r *rand.Rand, management bool) (p callPlan) {
 	if oneIn(r, 8) {
 		p.Filler = pickLow(r, 50_000)
 	}
-	p.Idempotency = callNamed(p.Method).takesKey() && oneIn(r, 2)
+	p.Idempotency = callNamed(p.Method).takesKey() && oneIn(r, 2) || callNamed(p.Method).hasKey()
 	if oneIn(r, 8) {
 		p.Attempts = 1 + r.IntN(4)
 	}

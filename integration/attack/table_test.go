@@ -51,11 +51,25 @@ var arguments = []any{
 	labhealth.UpdateUserInfoBody{
 		FirstName: patientCanary, LastName: "Example", Email: "canaryada@example.com", PhoneNumber: "+14155550123",
 		Gender: labhealth.GenderFemale, DOB: labhealth.Date{Year: 1950, Month: time.January, Day: 31},
-		Address: labhealth.Address{FirstLine: "1 Main Street", Country: "US", Zip: "94105", City: "San Francisco", State: "CA"},
+		Address: aPlace,
 	},
 	labhealth.UndoDeleteParams{UserID: anID},
 	labhealth.CreateLinkTokenBody{UserID: anID},
 	labhealth.ConnectDemoBody{UserID: anID, Provider: "oura"},
+	labhealth.CreateInsuranceBody{
+		PayorCode: "payor", MemberID: patientCanary, Relationship: labhealth.ResponsibleRelationshipSelf, Insured: labhealth.InsuredPerson{
+			FirstName: patientCanary, LastName: "Example", Email: "canaryada@example.com", PhoneNumber: "+14155550123",
+			Gender: labhealth.GenderFemale, DOB: labhealth.Date{Year: 1950, Month: time.January, Day: 31}, Address: aPlace,
+		},
+	},
+	labhealth.SearchPayorsParams{InsuranceName: "Example"},
+	labhealth.CreatePayorBody{Name: "Example", Address: aPlace},
+	[]string{"E11.9"},
+	labhealth.ResolveUnmatchedResultBody{Action: labhealth.MatchResolutionReject, Note: new(patientCanary)},
+	labhealth.CreateUnmatchedResultTestBody{Case: labhealth.UnmatchedResultTestWrongLab, OrderSource: labhealth.UnmatchedResultTestProvided},
+	labhealth.CreateParsingJobBody{UserID: anID, Files: []labhealth.LabReportFile{{Name: "report.txt", Content: []byte(patientCanary)}}},
+	labhealth.ConnectPasswordBody{Username: patientCanary, Password: patientCanary},
+	labhealth.ConnectEmailBody{Email: "canaryada@example.com"},
 	labhealth.ListSamplesParams{StartDate: time.Date(2025, time.March, 4, 12, 0, 0, 0, time.UTC)},
 	labhealth.ListSummariesParams{StartDate: day},
 
@@ -82,6 +96,7 @@ var (
 	checkedAddress = labhealth.PatientAddressWithValidation{
 		FirstLine: patientCanary, City: "San Francisco", State: "CA", Zip: "94105", Country: "US",
 	}
+	aPlace    = labhealth.Address{FirstLine: "1 Main Street", Country: "US", Zip: "94105", City: "San Francisco", State: "CA"}
 	usAddress = labhealth.USAddress{FirstLine: patientCanary, City: "San Francisco", State: "CA", ZipCode: "94105"}
 )
 
@@ -171,6 +186,9 @@ var calls = []call{
 	{"Users.Create", "POST", user},
 	{"Users.GetOrCreate", "POST", user},
 	{"Users.Update", "PATCH", ``},
+	{"Users.CreateInsurance", "POST", `{"payor_code":"payor","member_id":"$MARK"}`},
+	{"Users.LatestInsurance", "GET", `{"payor_code":"payor","member_id":"$MARK"}`},
+	{"Users.CreateSignInToken", "POST", `{"user_id":"$ID","sign_in_token":"$MARK"}`},
 	{"Users.Delete", "DELETE", marked},
 	{"Users.UndoDelete", "POST", marked},
 	{"Users.ConnectedProviders", "GET", `{"$MARK":[]}`},
@@ -186,6 +204,9 @@ var calls = []call{
 	{"Users.AllResources", "GET", data},
 
 	{"Link.CreateToken", "POST", `{"link_token":"$MARK","link_web_url":"https://link.example.com/"}`},
+	{"Link.ConnectPassword", "POST", `{"state":"success","redirect_url":"$MARK"}`},
+	{"Link.CompletePasswordMFA", "POST", `{"state":"success","redirect_url":"$MARK"}`},
+	{"Link.ConnectEmail", "POST", ``},
 	{"Link.OAuth", "GET", `{"id":1,"slug":"oura","name":"$MARK"}`},
 	{"Link.Providers", "GET", `[{"name":"$MARK","slug":"oura"}]`},
 	{"Link.ConnectDemo", "POST", `{"success":true,"detail":"$MARK"}`},
@@ -195,6 +216,21 @@ var calls = []call{
 	{"Wearables.SamplePages", "GET", `{"groups":{"oura":[{"mark":"$MARK"}]},"next_cursor":null}`},
 	{"Wearables.SleepStream", "GET", `{"mark":"$MARK"}`},
 	{"Workouts.Stream", "GET", `{"mark":"$MARK"}`},
+	{"Insurance.SearchPayors", "GET", `[{"payor_code":"$MARK"}]`},
+	{"Insurance.SearchPayorsDeprecated", "POST", `[{"code":"$MARK"}]`},
+	{"Insurance.CreatePayor", "POST", `{"payor_code":"$MARK"}`},
+	{"Insurance.SearchDiagnoses", "GET", `[{"diagnosis_code":"$MARK"}]`},
+	{"Insurance.ValidateICDCodes", "POST", `{"valid":true,"errors":["$MARK"]}`},
+	{"UnmatchedResults.List", "GET", data},
+	{"UnmatchedResults.All", "GET", data},
+	{"UnmatchedResults.Get", "GET", object},
+	{"UnmatchedResults.Accept", "POST", object},
+	{"UnmatchedResults.Resolve", "POST", object},
+	{"UnmatchedResults.TestCases", "GET", `{"data":[{"case":"$MARK"}]}`},
+	{"UnmatchedResults.CreateTest", "POST", `{"run_id":"$ID","mark":"$MARK"}`},
+	{"UnmatchedResults.Test", "GET", `{"run_id":"$ID","mark":"$MARK"}`},
+	{"LabReports.Create", "POST", object},
+	{"LabReports.Get", "GET", object},
 	{"Team.Get", "GET", object},
 	{"Team.SearchUsers", "GET", `[` + user + `]`},
 	{"Team.SourcePriorities", "GET", list},

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"os"
 	"os/signal"
+	"syscall"
 	"time"
 
 	"github.com/google/uuid"
@@ -22,7 +23,7 @@ import (
 // and goes on after a restart. A program imports a driver for its side effect, here
 // modernc.org/sqlite.
 func Example() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	var client *labhealth.Client // of labhealth.NewClient
 	webhookSecret := os.Getenv("LABHEALTH_WEBHOOK_SECRET")

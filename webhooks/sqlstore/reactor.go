@@ -501,12 +501,23 @@ func (r *reacting) committed(take *reactionTake, finished []*reactionCall, relea
 		r.corrected = time.Now()
 	}
 	for _, row := range take.taken {
-		c := &reactionCall{row: row, was: take.dueOf(row), reaction: row.reaction(), hangs: r.hung[row.id]}
+		c := &reactionCall{row: row, was: take.dueOf(row), reaction: row.reaction(), hangs: r.hung[row.id] || r.isCalled(row.id)}
 		c.row.due = take.lease
 		r.calling[c] = true
 		r.outstanding++
 		r.jobs <- c
 	}
+}
+
+// isCalled reports whether a call for a reaction has outlasted its lease here, as on a machine that
+// stood still, and is about to be abandoned.
+func (r *reacting) isCalled(id uuid.UUID) bool {
+	for c := range r.calling {
+		if c.row.id == id && c.started.Load() != 0 && c.over.Load() == 0 {
+			return true
+		}
+	}
+	return false
 }
 
 // settlements returns what to write for calls that have ended.
