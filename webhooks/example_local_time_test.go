@@ -52,8 +52,9 @@ func ExampleSamples_LocalTime() {
 	// 2025-03-02 6.0
 }
 
-// A phone and a watch count the same steps. Of each day, only the samples of the device with the
-// highest priority count, which the type of the source tells.
+// A phone and a watch of one provider count the same steps. Of each day, only the samples of the
+// device with the highest priority count, which the type of the source tells. Of several providers,
+// choose one first; a [webhooks.Latest] or a store drops what is delivered twice.
 func ExampleSource_steps() {
 	priority := []webhooks.SourceType{webhooks.SourceTypeWatch, webhooks.SourceTypePhone}
 	steps := map[labhealth.Date]map[webhooks.SourceType]float64{}
@@ -68,7 +69,10 @@ func ExampleSource_steps() {
 			}
 			samples := event.Data.(*webhooks.Samples)
 			for i := range samples.Data {
-				at, _ := samples.LocalTime(&samples.Data[i])
+				at, ok := samples.LocalTime(&samples.Data[i])
+				if !ok {
+					continue // the user's clock is unknown
+				}
 				day := labhealth.DateOf(at)
 				if steps[day] == nil {
 					steps[day] = map[webhooks.SourceType]float64{}
