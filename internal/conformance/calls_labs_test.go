@@ -106,7 +106,7 @@ var labCalls = []apiCall{
 		method: "Insurance.SearchPayorsDeprecated", op: "POST /v3/insurance/search/payor", url: "/v3/insurance/search/payor",
 		body: `{"insurance_name": "A&B", "provider": "availity", "provider_id": "P 1"}`, response: `[{"code": "PAY-1", ` + payorFieldsJSON + `}]`,
 		call: func(ctx context.Context, c *labhealth.Client, opts ...labhealth.CallOption) (any, error) {
-			return c.Insurance.SearchPayorsDeprecated(ctx, labhealth.SearchPayorsParams{
+			return c.Insurance.SearchPayorsDeprecated(ctx, labhealth.SearchPayorsParams{ //lint:ignore SA1019 it is tested
 				InsuranceName: "A&B", Provider: labhealth.PayorProviderAvaility, ProviderPayorID: "P 1",
 			}, opts...)
 		},
@@ -255,7 +255,7 @@ var labCalls = []apiCall{
 		body: `{"email": "ada@example.com", "provider": "freestyle_libre", "region": "de"}`,
 		call: func(ctx context.Context, c *labhealth.Client, opts ...labhealth.CallOption) (any, error) {
 			return nil, c.Link.ConnectEmail(ctx, labhealth.ProviderFreeStyleLibre, labhealth.ConnectEmailBody{
-				Email: "ada@example.com", Provider: new(labhealth.ProviderFreeStyleLibre), Region: new("de"),
+				Email: "ada@example.com", Provider: new(labhealth.ProviderFreeStyleLibre), Region: new("de"), //lint:ignore SA1019 it is tested
 			}, opts...)
 		},
 	},

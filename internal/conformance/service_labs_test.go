@@ -26,7 +26,7 @@ func TestServiceInsurance(t *testing.T) {
 
 	payors := must[[]labhealth.Payor](t)(client.Insurance.SearchPayors(ctx, labhealth.SearchPayorsParams{InsuranceName: "ehp"}))
 	equal(t, []any{1, "PAY-EXAMPLE", labhealth.PayorSourcePlatform}, []any{len(payors), payors[0].PayorCode, payors[0].Source})
-	former := must[[]labhealth.DeprecatedPayor](t)(client.Insurance.SearchPayorsDeprecated(ctx, labhealth.SearchPayorsParams{
+	former := must[[]labhealth.DeprecatedPayor](t)(client.Insurance.SearchPayorsDeprecated(ctx, labhealth.SearchPayorsParams{ //lint:ignore SA1019 it is tested
 		Provider: labhealth.PayorProviderStedi, ProviderPayorID: "SA002",
 	}))
 	equal(t, []any{1, "PAY-SAMPLE"}, []any{len(former), former[0].Code})
