@@ -238,7 +238,7 @@ func (p ListMarkersOfOrderSetParams) query() queryValues {
 
 // MarkersOfOrderSet returns one page of the markers that an order with this order set would have:
 // POST /v3/lab_tests/list_order_set_markers. Their questions ([Marker.AoE]) are those that
-// [CreateOrderBody.AoEAnswers] has to answer.
+// [CreateOrderBody.AoEAnswers] has to cover.
 //
 // The request creates no order. Because it is a POST, it is retried like other writes: only if it
 // was provably not processed. After any other error the call can be made again.

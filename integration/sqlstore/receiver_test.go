@@ -17,6 +17,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/uuid"
 
+	"github.com/labhealth/labhealth-go"
 	"github.com/labhealth/labhealth-go/labhealthtest"
 	"github.com/labhealth/labhealth-go/webhooks"
 	"github.com/labhealth/labhealth-go/webhooks/sqlstore"
@@ -397,4 +398,34 @@ func TestReceiverEncoding(t *testing.T) {
 	if err := r.Run(t.Context()); err == nil || err.Error() != want {
 		t.Error(err)
 	}
+}
+
+// Of an order that two users name, each user's results come with the order of that user.
+func TestReceiverKeepsUsersApart(t *testing.T) {
+	onBoth(t, func(t *testing.T, d database) {
+		s := newTruth(t)
+		var c received
+		o := c.options(s)
+		o.OnTransition, o.IncludePast = nil, true
+		o.OnResults = func(_ context.Context, r sqlstore.StoredResults) error {
+			c.add(r.Key, fmt.Sprintf("%s got %s", r.Order.UserID, r.Results.Results[0].Name))
+			return nil
+		}
+		r, _, stop := runsReceiver(t, d, o)
+		apply(t, r.Store, parse(t, raw(orderEvent(1, 1, 1), orderEvent(1, 2, 1, 2))))
+		for u := 1; u <= 2; u++ {
+			results := resultsOf(t, fmt.Sprintf(`{"metadata":{"status":"final"},"results":[{"name":"of user %d","slug":"x","value":1,"result":"1","type":"numeric"}]}`, u))
+			if _, err := r.Store.ApplyResults(t.Context(), &labhealth.Order{ID: orderID(1), UserID: user(u)}, results, noon); err != nil {
+				t.Fatal(err)
+			}
+		}
+		eventually(t, "two calls", func() bool { lines, _ := c.all(); return len(lines) == 2 })
+		stop()
+		lines, keys := c.all()
+		slices.Sort(lines)
+		want := []string{user(1).String() + " got of user 1", user(2).String() + " got of user 2"}
+		if !slices.Equal(lines, want) || keys[0] == keys[1] {
+			t.Errorf("%q %v", lines, keys)
+		}
+	})
 }

@@ -92,6 +92,20 @@ func (s *Store) Order(ctx context.Context, orderID uuid.UUID) (order StoredOrder
 	return order, latest != nil, nil
 }
 
+// orderOf returns the order of a user; ok is false if it is not stored.
+func (s *Store) orderOf(ctx context.Context, of orderKey) (order StoredOrder, ok bool, err error) {
+	err = s.query(ctx, s.db, func(rows *sql.Rows) (err error) {
+		ok = true
+		order, _, err = scanStoredOrder(rows)
+		return err
+	}, `SELECT `+orderColumns+`, o.text FROM labhealth_orders AS o
+		WHERE o.slot = $1::smallint AND o.user_id = $2::uuid AND o.order_id = $3::uuid`, Slot(of.user), of.user.String(), of.order.String())
+	if err != nil {
+		return StoredOrder{}, false, s.failed(ctx, "order", err)
+	}
+	return order, ok, nil
+}
+
 func scanStoredOrder(rows *sql.Rows) (StoredOrder, *orderRow, error) {
 	r := new(orderRow)
 	if err := scanOrder(rows, r, &r.document); err != nil {

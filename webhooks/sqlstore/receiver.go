@@ -339,7 +339,7 @@ func (r *Receiver) react(ctx context.Context, reaction Reaction) error {
 // reactToResults calls OnResults with the latest results, and with their key: reactions to results
 // that were replaced meanwhile are repetitions.
 func (r *Receiver) reactToResults(ctx context.Context, of orderKey) error {
-	order, ok, err := r.Store.Order(ctx, of.order)
+	order, ok, err := r.Store.orderOf(ctx, of)
 	if err != nil || !ok { // it was deleted
 		return err
 	}
