@@ -541,3 +541,19 @@ func TestImagesAreBase64(t *testing.T) {
 		t.Error(got.Content, got.ContentType)
 	}
 }
+
+func mustDecode(t testing.TB, text []byte, v any) {
+	t.Helper()
+	if err := json.Unmarshal(text, v); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func mustEncode(t testing.TB, v any) []byte {
+	t.Helper()
+	b, err := json.Marshal(v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}

@@ -1,17 +1,13 @@
 package bulk_test
 
 import (
-	"context"
 	"fmt"
 	"math"
 	"net/http"
 	"os"
 	"path/filepath"
 	"runtime"
-	"slices"
 	"strconv"
-	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -21,127 +17,6 @@ import (
 	"github.com/labhealth/labhealth-go"
 	"github.com/labhealth/labhealth-go/bulk"
 )
-
-// TestThroughput compares Run with a plain loop of the same concurrency and without a journal. Both
-// use the same service in its own process:
-//
-//	LABHEALTH_TEST_THROUGHPUT=1 go test -run TestThroughput -v ./bulk
-func TestThroughput(t *testing.T) {
-	if os.Getenv("LABHEALTH_TEST_THROUGHPUT") == "" {
-		t.Skip("a measurement: set LABHEALTH_TEST_THROUGHPUT")
-	}
-	const n, rounds, concurrency = 3000, 9, 4
-	at, _ := startService(t, "LABHEALTH_BULK_FAULTS=none")
-	client, err := labhealth.NewClient(at.Key, labhealth.WithBaseURL(at.URL))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer client.CloseIdleConnections()
-	dir := t.TempDir()
-	source := func(name string) bulk.Source {
-		var lines strings.Builder
-		for i := range n {
-			fmt.Fprintf(&lines, `{"sample_id":"%s-%05d","user_id":"%s","order_set":{"lab_test_ids":["%s"]},`+
-				`"billing_type":"client_bill","collection_method":"walk_in_test","patient_details":{"first_name":"Ada","last_name":"Example",`+
-				`"dob":"1955-12-10","gender":"female","phone_number":"+14155550123","email":"ada@example.com"},`+
-				`"patient_address":{"receiver_name":"Ada Example","first_line":"1 Example Street","city":"Monterey","state":"CA",`+
-				`"zip":"93940","country":"US"}}`+"\n", name, i, at.Users[i%len(at.Users)], at.Test)
-		}
-		path := filepath.Join(dir, name)
-		if err := os.WriteFile(path, []byte(lines.String()), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		f, err := os.Open(path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { f.Close() })
-		return bulk.JSONLines(f)
-	}
-	plain := func(source bulk.Source) {
-		jobs := make(chan labhealth.ImportOrderBody, concurrency)
-		var workers sync.WaitGroup
-		for range concurrency {
-			workers.Go(func() {
-				for body := range jobs {
-					if _, err := client.Orders.Import(context.Background(), body); err != nil {
-						t.Error(err)
-					}
-				}
-			})
-		}
-		for record, err := range source {
-			if err != nil {
-				t.Error(err)
-			}
-			jobs <- record.Body
-		}
-		close(jobs)
-		workers.Wait()
-	}
-	journaled := func(name string, source bulk.Source) {
-		journal, err := bulk.OpenFile(filepath.Join(dir, name+".journal"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer journal.Close()
-		report, err := bulk.Run(t.Context(), client, source, journal, bulk.Options{Concurrency: concurrency})
-		if err != nil || report.Applied != n {
-			t.Fatal(report, err)
-		}
-	}
-	var ratios []float64
-	for round := range rounds + 1 {
-		var loop, run time.Duration
-		for turn := range 2 {
-			name := fmt.Sprint("round", round, "turn", turn)
-			records := source(name)
-			start := time.Now()
-			if (round+turn)%2 == 0 { // the service slows down with more orders
-				plain(records)
-				loop = time.Since(start)
-			} else {
-				journaled(name, records)
-				run = time.Since(start)
-			}
-		}
-		if round > 0 { // the first warms up
-			t.Logf("plain loop %.0f records/s, bulk.Run %.0f records/s", n/loop.Seconds(), n/run.Seconds())
-			ratios = append(ratios, loop.Seconds()/run.Seconds())
-		}
-	}
-	slices.Sort(ratios) // only logged, because the machine may be busy
-	t.Logf("ratio %.3f, the median of %.2f", ratios[rounds/2], ratios)
-}
-
-// TestListCost measures the list that a resumed run reads, compared with the import of the listed
-// orders:
-//
-//	LABHEALTH_TEST_THROUGHPUT=1 go test -run TestListCost -v ./bulk
-func TestListCost(t *testing.T) {
-	if os.Getenv("LABHEALTH_TEST_THROUGHPUT") == "" {
-		t.Skip("a measurement: set LABHEALTH_TEST_THROUGHPUT")
-	}
-	at, _ := startService(t, "LABHEALTH_BULK_FAULTS=none")
-	client, err := labhealth.NewClient(at.Key, labhealth.WithBaseURL(at.URL))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer client.CloseIdleConnections()
-	journal := new(bulk.Memory)
-	for _, n := range []int{1_000, 1_001, 10_000, 10_001} {
-		list := numbered(n)
-		for i := range list {
-			list[i].UserID, list[i].OrderSet.LabTestIDs[0] = at.Users[i%len(at.Users)], at.Test
-		}
-		start := time.Now()
-		report, err := bulk.Run(t.Context(), client, from(list), journal, bulk.Options{})
-		if err != nil || report.Applied != int64(n) {
-			t.Fatal(report, err)
-		}
-		t.Logf("%d records, %d of them sent, in %.2f s", n, report.Sent, time.Since(start).Seconds())
-	}
-}
 
 // instantService responds to every import without a network and keeps nothing.
 type instantService struct{ sent atomic.Int64 }

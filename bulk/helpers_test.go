@@ -311,3 +311,20 @@ func checkEqual(t *testing.T, what string, got, want any) {
 		t.Errorf("%s (-want +got):\n%s", what, diff)
 	}
 }
+
+// readReasons returns the reasons of rejections by line. lines are the lines of the records.
+func readReasons(t *testing.T, content []byte, lines []int) map[int]string {
+	t.Helper()
+	reasons := map[int]string{}
+	for line := range strings.Lines(string(content)) {
+		var r bulk.Rejection
+		if err := json.Unmarshal([]byte(line), &r); err != nil || len(r.Fields) != 1 {
+			t.Fatalf("%v: %s", err, line)
+		}
+		if r.Line == 0 {
+			r.Line = lines[r.Record-1]
+		}
+		reasons[r.Line] += r.Fields[0].Column + ": " + r.Fields[0].Reason
+	}
+	return reasons
+}

@@ -44,10 +44,6 @@ func playRole(role string) int {
 		return playService()
 	case "importer":
 		return playImporter()
-	case "attacked":
-		return playAttacked()
-	case "spreadsheet":
-		return playSpreadsheet()
 	case "stopped":
 		return playStopped()
 	}

@@ -281,3 +281,7 @@ func TestStatusCodes(t *testing.T) {
 		"labhealth_client_request_duration_seconds{code=520,error=520,host=api.example.com,operation=POST (Do)} 1",
 		"labhealth_client_request_duration_seconds{code=other,error=other,host=api.example.com,operation=POST (Do)} 4")
 }
+
+type roundTripper func(*http.Request) (*http.Response, error)
+
+func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }

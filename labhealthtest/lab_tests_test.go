@@ -219,6 +219,9 @@ func TestLabTestsRejected(t *testing.T) {
 	} {
 		check(t, do(t, srv, request.method, request.path, request.body), request.status, `{"detail":"`+request.detail+`"}`)
 	}
+	if got := do(t, srv, "GET", "/v3/lab_tests/"+srv.LabTests.WalkIn.String()+"?lab_account_id="+srv.LabAccounts.Active.String(), ""); got.status != 200 {
+		t.Errorf("with an account of its lab: %d %s", got.status, got.body)
+	}
 	for _, body := range []string{`{}`, fields + `,"marker_ids":["901"]}`, fields + `,"lab_slug":"x"}`, `{"name":1}`} {
 		if got := do(t, srv, "POST", "/v3/lab_tests", body); got.status != 422 {
 			t.Errorf("%s: %d %s", body, got.status, got.body)

@@ -154,6 +154,8 @@ func TestDataPullPreferences(t *testing.T) {
 			t.Errorf("%s: %d", body, got.status)
 		}
 	}
+	check(t, manageOrg(t, srv, "DELETE", "ORG/team/"+second.String(), ""), 200, `{"success":true}`)
+	check(t, manageOrg(t, srv, "GET", path, ""), 200, page("null"))
 }
 
 // A team sees the accounts whose allowlist has it.

@@ -124,7 +124,7 @@ func TestTeamManagementKey(t *testing.T) {
 	srv := newServer(t)
 	second := createTeam(t, srv, `{"name":"Second","region":"us"}`)
 	other := createTeam(t, srv, `{"name":"Other","region":"us"}`)
-	_, key := teamManagementKey(t, srv, srv.TeamID, second)
+	keyID, key := teamManagementKey(t, srv, srv.TeamID, second)
 	for _, id := range []uuid.UUID{srv.TeamID, second} {
 		if got := manage(t, srv, key, "PATCH", "ORG/team/"+id.String(), `{"name":"Renamed"}`); got.status != 200 {
 			t.Errorf("%d %s", got.status, got.body)
@@ -143,6 +143,13 @@ func TestTeamManagementKey(t *testing.T) {
 	}
 	if got := decode[keys](t, manage(t, srv, key, "GET", "ORG/team_api_keys/sandbox/us", "")); len(got.APIKeys) != 1 || got.APIKeys[0].Label != "Default" {
 		t.Errorf("%+v", got)
+	}
+	bindings := fmt.Sprintf(`{"team_role_bindings":[{"team_id":%q}]}`, second)
+	if got := manageOrg(t, srv, "PATCH", "ORG/management_key/"+keyID.String(), bindings); got.status != 200 {
+		t.Errorf("%d %s", got.status, got.body)
+	}
+	if got := decode[teams](t, manage(t, srv, key, "GET", "ORG/team", "")); len(got.Teams) != 1 {
+		t.Errorf("bound to one team: %+v", got)
 	}
 }
 

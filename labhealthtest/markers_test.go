@@ -59,6 +59,12 @@ func TestListMarkers(t *testing.T) {
 			t.Errorf("%s %s: %s; want %s", request.path, request.body, got, request.want)
 		}
 	}
+	for _, query := range []string{"", "?lab_account_id=" + srv.LabAccounts.Active.String()} {
+		marker := do(t, srv, "GET", "/v3/lab_tests/27/markers/P-902"+query, "")
+		if id := decode[struct{ ID int }](t, marker).ID; id != 902 {
+			t.Errorf("%q: %s", query, marker.body)
+		}
+	}
 	page := decode[markerPage](t, do(t, srv, "GET", "/v3/lab_tests/markers", ""))
 	for _, m := range page.Markers {
 		if len(m.ExpectedResults) != 1 || m.ExpectedResults[0].LOINC.Code == "" {

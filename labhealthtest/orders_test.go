@@ -562,25 +562,3 @@ func TestManyOrders(t *testing.T) {
 		t.Errorf("total %d, %d orders", page.Total, len(page.Orders))
 	}
 }
-
-func BenchmarkListOrders(b *testing.B) {
-	srv := newServer(b)
-	user := srv.AddUsers(1000)[0]
-	srv.AddOrders(100_000)
-	for name, query := range map[string]string{
-		"last page": "?page=1000&size=100", "user": "?user_id=" + user.String(), "status": "?status=completed",
-		"name": "?search_input=grace", "sorted": "?order_key=patient_name",
-	} {
-		b.Run(name, func(b *testing.B) {
-			for b.Loop() {
-				do(b, srv, "GET", "/orders"+query, "")
-			}
-		})
-	}
-}
-
-func BenchmarkAddOrders(b *testing.B) {
-	for b.Loop() {
-		newServer(b).AddOrders(100_000)
-	}
-}

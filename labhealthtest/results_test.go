@@ -52,6 +52,18 @@ func TestResults(t *testing.T) {
 	}
 	noError(t, srv.SetResults(id, ""))
 	check(t, do(t, srv, "GET", path, ""), 200, want)
+
+	// The sample and the physician of an imported order.
+	imported := decode[placed](t, do(t, srv, "POST", "/v3/order/import", bodyFor(t, importBody, srv.AddUser("ada")))).Order.ID
+	for status := ""; !strings.HasPrefix(status, "completed"); {
+		var err error
+		status, err = srv.Advance(imported)
+		noError(t, err)
+	}
+	metadata = do(t, srv, "GET", "/v3/order/"+imported.String()+"/result/metadata", "").body
+	if !strings.Contains(metadata, `"provider":"Jane Doctor"`) || !strings.Contains(metadata, `"specimen_number":"SAMPLE-1"`) {
+		t.Error(metadata)
+	}
 }
 
 func TestResultsByStatus(t *testing.T) {

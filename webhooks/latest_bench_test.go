@@ -111,3 +111,11 @@ func BenchmarkLatest(b *testing.B) {
 		}
 	}
 }
+
+func liveHeap() uint64 {
+	runtime.GC()
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return m.HeapAlloc
+}

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
-	"os"
 	"path/filepath"
 	"slices"
 	"sync"
@@ -122,10 +121,4 @@ func sizeOf(dir string) float64 {
 		return nil
 	})
 	return float64(n) / (1 << 20)
-}
-
-// openDescriptors returns the number of descriptors of this process, or 0 where it is not known.
-func openDescriptors() float64 {
-	entries, _ := os.ReadDir("/proc/self/fd")
-	return float64(len(entries))
 }

@@ -13,6 +13,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -170,3 +171,12 @@ func count(t testing.TB, db *sql.DB, table string) (n int) {
 var noon = time.Date(2025, 3, 1, 12, 0, 0, 0, time.UTC)
 
 func user(n int) uuid.UUID { return uuid.MustParse(fmt.Sprintf("00000000-0000-4000-8000-%012d", n)) }
+
+// placeholders returns a statement with the placeholders of a dialect in place of question marks.
+func placeholders(d sqlstore.Dialect, statement string) string {
+	parts := strings.Split(statement, "?")
+	for n := 1; n < len(parts); n++ {
+		parts[n] = specificsOf[d].placeholder(n) + parts[n]
+	}
+	return strings.Join(parts, "")
+}

@@ -2,7 +2,6 @@ package sqlstore_test
 
 import (
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -424,8 +423,8 @@ func TestOrderStatements(t *testing.T) {
 	d := postgres(t)
 	d.store(t)
 	var samples, orders []webhooks.Delivery
-	for _, raw := range measured(t, 2000, false, false) {
-		samples = append(samples, parse(t, []webhooks.RawDelivery{raw})...)
+	for u := range 20 {
+		samples = append(samples, parse(t, []webhooks.RawDelivery{spread(u, "heartrate", "ring", "watch", 100, time.Minute)})...)
 	}
 	for n := range 100 {
 		orders = append(orders, labEvent(t, "order.updated", orderJSON(n, "", ordered, delivered), 1))
@@ -441,64 +440,5 @@ func TestOrderStatements(t *testing.T) {
 		if got := statementsOf(t, d, c.deliveries); !slices.Equal(got, c.want) {
 			t.Errorf("%s take %d statements, want %d", name, got, c.want)
 		}
-	}
-}
-
-// TestOrderThroughput compares orders with summaries of the same size. It never fails for speed:
-// the machine may be busy.
-func TestOrderThroughput(t *testing.T) {
-	if os.Getenv("LABHEALTH_TEST_THROUGHPUT") == "" {
-		t.Skip("LABHEALTH_TEST_THROUGHPUT is not set")
-	}
-	for _, open := range []func(testing.TB) database{sqliteFile, postgres} {
-		d := open(t)
-		t.Run(d.dialect.String(), func(t *testing.T) {
-			store := d.store(t)
-			const users = 20
-			filler := `"filler":"` + strings.Repeat("x", 2000) + `"`
-			statuses := []string{ordered, "received.testkit.registered", "collecting_sample.testkit.transit_lab", delivered, completed}
-			orders := func(from, n, version int) (all []webhooks.Delivery) {
-				for i := range n {
-					data := orderJSON(from+i, ","+filler, statuses[:version]...)
-					all = append(all, labEvent(t, "order.updated", strings.ReplaceAll(data, user(1).String(), user(i%users).String()), version))
-				}
-				return all
-			}
-			summaries := func(from, n, version int) (all []webhooks.Delivery) {
-				for i := range n {
-					size := len(orderJSON(from+i, ","+filler, statuses[:version]...))
-					all = append(all, parse(t, []webhooks.RawDelivery{{ReceivedAt: noon.Add(time.Duration(version) * time.Second), Body: fmt.Appendf(nil,
-						`{"event_type":"daily.data.sleep.updated","user_id":%q,"data":{"id":%q,"n":%d,"filler":%q}}`,
-						user(i%users), orderID(from+i), version, strings.Repeat("x", size-70))}})...)
-				}
-				return all
-			}
-			rate := func(deliveries []webhooks.Delivery, size int) float64 {
-				began := cpuTime(t, d)
-				for part := range slices.Chunk(deliveries, size) {
-					if _, err := store.ApplyAll(t.Context(), part); err != nil {
-						t.Fatal(err)
-					}
-				}
-				return float64(len(deliveries)) / max(cpuTime(t, d)-began, 0.005)
-			}
-			from := 0
-			for _, size := range []int{1, 16, 100} {
-				n := min(20*size, 500)
-				var ratios, events []float64
-				for range 7 {
-					for version := 1; version <= 5; version++ {
-						a := rate(orders(from, n, version), size)
-						b := rate(summaries(from, n, version), size)
-						ratios, events = append(ratios, a/b), append(events, a)
-					}
-					from += n
-				}
-				slices.Sort(ratios)
-				slices.Sort(events)
-				t.Logf("%3d events in a transaction: %6.0f events of orders in a second of CPU, %.2f of the rate of summaries (%.2f to %.2f in the middle half)",
-					size, events[len(events)/2], ratios[len(ratios)/2], ratios[len(ratios)/4], ratios[len(ratios)*3/4])
-			}
-		})
 	}
 }

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"os"
 	"runtime"
 	"slices"
 	"strings"
@@ -595,58 +594,5 @@ func checkPlan(t *testing.T, conn *sql.Conn, name, statement string) {
 	}
 	if strings.Contains(plan, "Seq Scan on labhealth_reactions") || !strings.Contains(plan, "Index Cond: ") && !strings.Contains(plan, "TID Cond: ") {
 		t.Errorf("%s\n%s", statement, plan)
-	}
-}
-
-// TestReactionThroughput measures the cost of queueing, and how many reactions of an empty function
-// are called in a second.
-func TestReactionThroughput(t *testing.T) {
-	if os.Getenv("LABHEALTH_TEST_THROUGHPUT") == "" {
-		t.Skip("LABHEALTH_TEST_THROUGHPUT is not set")
-	}
-	for _, open := range []func(testing.TB) database{sqliteFile, postgres} {
-		d := open(t)
-		t.Run(d.dialect.String(), func(t *testing.T) {
-			store, db := d.store(t), d.open(t)
-			order := 0
-			const n = 4000
-			queue := func(name string, kinds ...sqlstore.ReactionKind) {
-				var deliveries []webhooks.RawDelivery
-				for range n {
-					order++
-					deliveries = append(deliveries, orderEvent(order, order%100, 1+order%4))
-				}
-				all := parse(t, deliveries)
-				store.Reactions = kinds
-				began, before := cpuTime(t, d), walBytes(t, d)
-				for part := range slices.Chunk(all, 100) {
-					if _, err := store.ApplyAll(t.Context(), part); err != nil {
-						t.Fatal(err)
-					}
-				}
-				t.Logf("%-20s %6.0f events in a second of CPU, %5d bytes of WAL each", name, n/(cpuTime(t, d)-began), (walBytes(t, d)-before)/n)
-			}
-			queue("warm-up")
-			for range 3 {
-				queue("without reactions")
-				queue("with reactions", sqlstore.ReactTransition)
-			}
-			for _, parallel := range []int{1, 4, 16} {
-				before := count(t, db, "labhealth_reactions")
-				ctx, cancel := context.WithCancel(t.Context())
-				c, began, start := &calls{}, cpuTime(t, d), walBytes(t, d)
-				go func() {
-					for called := 0; called < n/2; time.Sleep(time.Millisecond) {
-						c.mu.Lock()
-						called = len(c.all)
-						c.mu.Unlock()
-					}
-					cancel()
-				}()
-				(&sqlstore.Reactor{Store: store, Parallel: parallel, React: c.react}).Run(ctx)
-				done := before - count(t, db, "labhealth_reactions")
-				t.Logf("parallel %2d           %6.0f reactions in a second of CPU, %5d bytes of WAL each", parallel, float64(done)/(cpuTime(t, d)-began), (walBytes(t, d)-start)/int64(done))
-			}
-		})
 	}
 }

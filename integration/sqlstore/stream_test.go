@@ -2,11 +2,9 @@ package sqlstore_test
 
 import (
 	"cmp"
-	"context"
 	"fmt"
 	"iter"
 	"math/rand/v2"
-	"os"
 	"runtime"
 	"slices"
 	"strings"
@@ -236,51 +234,6 @@ func TestChangesWhileReading(t *testing.T) {
 			}
 		}
 	})
-}
-
-// TestReadingMemory measures the memory of reading a million samples.
-func TestReadingMemory(t *testing.T) {
-	if os.Getenv("LABHEALTH_TEST_THROUGHPUT") == "" {
-		t.Skip("LABHEALTH_TEST_THROUGHPUT is not set")
-	}
-	const n = 1_000_000
-	for _, open := range []func(testing.TB) database{sqliteFile, postgres} {
-		d := open(t)
-		t.Run(d.dialect.String(), func(t *testing.T) {
-			store, ctx := d.store(t), context.Background()
-			for day := range n / 10_000 {
-				raw := spread(1, "heartrate", "ring", "", 10_000, time.Second)
-				raw.Body = []byte(strings.ReplaceAll(string(raw.Body), noon.Format("2006-01-02"), noon.AddDate(0, 0, day).Format("2006-01-02")))
-				if _, err := store.ApplyAll(ctx, parse(t, []webhooks.RawDelivery{raw})); err != nil {
-					t.Fatal(err)
-				}
-			}
-			of := webhooks.Series{UserID: user(1), Resource: "heartrate", Provider: "ring"}
-			for range 3 {
-				measure(t, "Range", n, func(peak func()) (seen int) {
-					for range store.Range(ctx, of, time.Time{}, time.Time{}) {
-						if seen++; seen%10_000 == 0 {
-							peak()
-						}
-					}
-					return seen
-				})
-				measure(t, "Range into a slice", n, func(peak func()) int {
-					all := samplesOf(t, store.Range(ctx, of, time.Time{}, time.Time{}))
-					peak()
-					return len(all)
-				})
-				measure(t, "UserSamples", n, func(peak func()) (seen int) {
-					for range store.UserSamples(ctx, of.UserID, "", time.Time{}, time.Time{}) {
-						if seen++; seen%10_000 == 0 {
-							peak()
-						}
-					}
-					return seen
-				})
-			}
-		})
-	}
 }
 
 func measure(t *testing.T, name string, want int, f func(peak func()) int) {

@@ -122,6 +122,77 @@ func written(call func(w *bytes.Buffer) (int64, error)) (string, error) {
 
 var orderCalls = []apiCall{
 	{
+		method: "Orders.Import", op: "POST /v3/order/import", url: "/v3/order/import", body: importJSON, response: placedJSON,
+		call: func(ctx context.Context, c *labhealth.Client, opts ...labhealth.CallOption) (any, error) {
+			return c.Orders.Import(ctx, importBody(), opts...)
+		},
+	},
+	{
+		method: "Orders.Create", op: "POST /v3/order", url: "/v3/order", body: createJSON, response: placedJSON,
+		call: func(ctx context.Context, c *labhealth.Client, opts ...labhealth.CallOption) (any, error) {
+			return c.Orders.Create(ctx, createBody(), opts...)
+		},
+	},
+	{
+		method: "Orders.Create", op: "POST /v3/order", url: "/v3/order", body: fullCreateJSON, response: placedJSON,
+		call: func(ctx context.Context, c *labhealth.Client, opts ...labhealth.CallOption) (any, error) {
+			return c.Orders.Create(ctx, fullCreateBody(), opts...)
+		},
+	},
+	{
+		method: "Orders.Update", op: "PATCH /v3/order/{order_id}", url: orderURL, body: `{"activate_by":"2999-12-31"}`, response: placedJSON,
+		call: func(ctx context.Context, c *labhealth.Client, opts ...labhealth.CallOption) (any, error) {
+			return c.Orders.Update(ctx, orderID, labhealth.UpdateOrderBody{ActivateBy: labhealth.Value(future)}, opts...)
+		},
+	},
+	{
+		method: "Orders.Reschedule", op: "PATCH /v3/order/{order_id}", url: orderURL, body: `{"activate_by":"2999-12-31"}`, response: placedJSON,
+		call: func(ctx context.Context, c *labhealth.Client, opts ...labhealth.CallOption) (any, error) {
+			return c.Orders.Reschedule(ctx, orderID, future, opts...)
+		},
+	},
+	{
+		method: "Orders.Release", op: "PATCH /v3/order/{order_id}", url: orderURL, body: `{"activate_by":null}`, response: placedJSON,
+		call: func(ctx context.Context, c *labhealth.Client, opts ...labhealth.CallOption) (any, error) {
+			return c.Orders.Release(ctx, orderID, opts...)
+		},
+	},
+	{
+		method: "Orders.Get", op: "GET /v3/order/{order_id}", url: orderURL, response: orderJSON,
+		call: func(ctx context.Context, c *labhealth.Client, opts ...labhealth.CallOption) (any, error) {
+			return c.Orders.Get(ctx, orderID, opts...)
+		},
+	},
+	{
+		method: "Orders.RequisitionPDF", op: "GET /v3/order/{order_id}/requisition/pdf", url: orderURL + "/requisition/pdf",
+		response: onePDF, want: onePDFAsJSON,
+		call: func(ctx context.Context, c *labhealth.Client, opts ...labhealth.CallOption) (any, error) {
+			return written(func(w *bytes.Buffer) (int64, error) { return c.Orders.RequisitionPDF(ctx, orderID, w, opts...) })
+		},
+	},
+	ordersListed("", labhealth.ListOrdersParams{}),
+	ordersListed("?interpretation=abnormal", labhealth.ListOrdersParams{Interpretation: labhealth.InterpretationAbnormal}),
+	ordersListed("?interpretation=new+value", labhealth.ListOrdersParams{Interpretation: "new value"}),
+	ordersListed("?page=3&size=100", labhealth.ListOrdersParams{Page: 3, Size: 100}),
+	ordersListed("?is_critical=false", labhealth.ListOrdersParams{IsCritical: new(false)}),
+	ordersListed("?order_activation_types=current&order_activation_types=scheduled&order_ids=0b5e7f3a-1c2d-4e3f-8a9b-0c1d2e3f4a5b&"+
+		"order_ids=11111111-2222-4333-8444-555555555555&order_type=testkit&order_type=walk_in_test&status=ordered&status=completed",
+		labhealth.ListOrdersParams{
+			OrderIDs: []uuid.UUID{orderID, userID}, Status: []labhealth.OrderLowLevelStatus{labhealth.LowLevelOrdered, labhealth.LowLevelCompleted},
+			OrderType:            []labhealth.LabTestCollectionMethod{labhealth.CollectionMethodTestkit, labhealth.CollectionMethodWalkInTest},
+			OrderActivationTypes: []labhealth.OrderActivationType{"current", "scheduled"},
+		}),
+	ordersListed("?end_date=2025-03-04T12%3A00%3A00.5%2B01%3A00&is_critical=true&order_direction=asc&order_key=created_at&"+
+		"order_transaction_id=aaaaaaaa-bbbb-4ccc-8ddd-eeeeeeeeeeee&patient_name=Ada+Example&search_input=ada+%26+co&shipping_recipient_name=Ada&"+
+		"start_date=2025-03-04T12%3A00%3A00Z&updated_end_date=2025-03-06T00%3A00%3A00Z&updated_start_date=2025-03-05T00%3A00%3A00Z&"+
+		"user_id=11111111-2222-4333-8444-555555555555",
+		labhealth.ListOrdersParams{
+			UserID: userID, OrderTransactionID: teamID, IsCritical: new(true),
+			StartDate: time.Date(2025, time.March, 4, 12, 0, 0, 0, time.UTC), EndDate: time.Date(2025, time.March, 4, 12, 0, 0, 500_000_000, time.FixedZone("", 3600)),
+			UpdatedStartDate: time.Date(2025, time.March, 5, 0, 0, 0, 0, time.UTC), UpdatedEndDate: time.Date(2025, time.March, 6, 0, 0, 0, 0, time.UTC),
+			SearchInput: "ada & co", PatientName: "Ada Example", ShippingRecipientName: "Ada", OrderKey: "created_at", OrderDirection: "asc",
+		}),
+	{
 		method: "Orders.Cancel", op: "POST /v3/order/{order_id}/cancel", url: orderURL + "/cancel", response: fullOrderJSON,
 		call: func(ctx context.Context, c *labhealth.Client, opts ...labhealth.CallOption) (any, error) {
 			return c.Orders.Cancel(ctx, orderID, opts...)
@@ -323,3 +394,13 @@ const insuranceJSON = `{
 	},
 	"diagnosis_codes": ["E78.5"]
 }`
+
+// ordersListed is a list of orders with a query.
+func ordersListed(query string, params labhealth.ListOrdersParams) apiCall {
+	return apiCall{
+		method: "Orders.List", op: "GET /orders", url: "/orders" + query, response: `{"orders":[` + orderJSON + `],"total":101,"page":3,"size":100}`,
+		call: func(ctx context.Context, c *labhealth.Client, opts ...labhealth.CallOption) (any, error) {
+			return c.Orders.List(ctx, params, opts...)
+		},
+	}
+}

@@ -33,13 +33,8 @@ type apiCall struct {
 // apiCalls has every method of the team API that has no literal test elsewhere.
 var apiCalls = slices.Concat(teamCalls, orderCalls, labTestCalls, appointmentCalls, userCalls, teamAPICalls, wearableCalls, labCalls)
 
-// testedElsewhere are the methods of operations that other files of this package test literally.
-var testedElsewhere = map[string]string{
-	"Orders.Import": "orders_test.go", "Orders.Update": "orders_test.go", "Orders.Reschedule": "orders_test.go",
-	"Orders.Release": "orders_test.go", "Orders.Create": "orders_test.go", "Orders.Get": "orders_test.go", "Orders.List": "orders_test.go",
-	"Orders.All": "paging_test.go", "Orders.RequisitionPDF": "requisition_test.go",
-	"Users.List": "users_test.go", "Users.All": "paging_test.go", "Users.Create": "users_test.go", "Users.GetOrCreate": "users_test.go",
-}
+// testedElsewhere are the methods that make several calls, which other files of this package test.
+var testedElsewhere = map[string]string{"Orders.All": "paging_test.go", "Users.All": "paging_test.go", "Users.GetOrCreate": "users_test.go"}
 
 // isPDF reports whether a call streams a PDF.
 func (c apiCall) isPDF() bool { return strings.HasPrefix(c.response, "%PDF") }
@@ -159,7 +154,8 @@ func TestCallsRejected(t *testing.T) {
 	forEachCall(t, func(t *testing.T, c apiCall) {
 		for _, r := range rejections {
 			client, s := respondingWith(t, r.status, r.body, r.header...)
-			value, err := c.call(t.Context(), client)
+			var resp labhealth.Response
+			value, err := c.call(t.Context(), client, labhealth.WithResponse(&resp))
 			if !isNothing(value) {
 				t.Errorf("%s: %v beside an error", r.name, value)
 			}
@@ -168,6 +164,7 @@ func TestCallsRejected(t *testing.T) {
 			equal(t, e.Error(), errorText(err))
 			equal(t, c.op, e.Op)
 			equal(t, r.body, string(e.Body()))
+			equal(t, r.body, string(resp.Body))
 			equal(t, r.outcome(), labhealth.OutcomeOf(err))
 			s.only(t)
 		}

@@ -36,6 +36,27 @@ const (
 // userCalls are calls of operations on users.
 var userCalls = []apiCall{
 	{
+		method: "Users.Create", op: "POST /v2/user", url: "/v2/user", body: `{"client_user_id":"ada"}`, response: userJSON,
+		call: func(ctx context.Context, c *labhealth.Client, opts ...labhealth.CallOption) (any, error) {
+			return c.Users.Create(ctx, labhealth.CreateUserBody{ClientUserID: "ada"}, opts...)
+		},
+	},
+	{
+		method: "Users.Create", op: "POST /v2/user", url: "/v2/user", response: userJSON,
+		body: `{"client_user_id":"ada","fallback_time_zone":"Europe/London",
+			"fallback_birth_date":"1950-01-31","ingestion_start":"2025-03-04","ingestion_end":"2999-12-31"}`,
+		call: func(ctx context.Context, c *labhealth.Client, opts ...labhealth.CallOption) (any, error) {
+			return c.Users.Create(ctx, labhealth.CreateUserBody{
+				ClientUserID: "ada", FallbackTimeZone: new("Europe/London"), FallbackBirthDate: &labhealth.Date{Year: 1950, Month: time.January, Day: 31},
+				IngestionStart: &labhealth.Date{Year: 2025, Month: time.March, Day: 4}, IngestionEnd: &future,
+			}, opts...)
+		},
+	},
+	usersListed("", labhealth.ListUsersParams{}),
+	usersListed("?offset=200", labhealth.ListUsersParams{Offset: 200}),
+	usersListed("?limit=500", labhealth.ListUsersParams{Limit: 500}),
+	usersListed("?limit=1&offset=1", labhealth.ListUsersParams{Offset: 1, Limit: 1}),
+	{
 		method: "Users.Update", op: "PATCH /v2/user/{user_id}",
 		url: "/v2/user/11111111-2222-4333-8444-555555555555",
 		body: `{"client_user_id": "grete", "fallback_time_zone": "Europe/London", "fallback_birth_date": "1990-01-31",
@@ -181,4 +202,14 @@ var userCalls = []apiCall{
 			return c.Users.HistoricalPulls(ctx, labhealth.ListHistoricalPullsParams{}, opts...)
 		},
 	},
+}
+
+// usersListed is a list of users with a query.
+func usersListed(query string, params labhealth.ListUsersParams) apiCall {
+	return apiCall{
+		method: "Users.List", op: "GET /v2/user/", url: "/v2/user/" + query, response: `{"users":[` + userJSON + `],"total":301,"offset":200,"limit":100}`,
+		call: func(ctx context.Context, c *labhealth.Client, opts ...labhealth.CallOption) (any, error) {
+			return c.Users.List(ctx, params, opts...)
+		},
+	}
 }

@@ -7,10 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/uuid"
-
 	"github.com/labhealth/labhealth-go"
-	"github.com/labhealth/labhealth-go/labhealthtest"
 )
 
 const pullsJSON = `{
@@ -84,37 +81,4 @@ func TestHistoricalPullStates(t *testing.T) {
 		labhealth.HistoricalPullSuccess, labhealth.HistoricalPullFailure, labhealth.HistoricalPullInProgress, labhealth.HistoricalPullScheduled,
 		labhealth.HistoricalPullRetrying,
 	})
-}
-
-// The pulls of users whose sources are connected, one of which is retried.
-func TestHistoricalPullsOfTheService(t *testing.T) {
-	srv := labhealthtest.NewServer(t)
-	client := must[*labhealth.Client](t)(labhealth.NewClient(srv.APIKey, labhealth.WithBaseURL(srv.URL)))
-	defer client.CloseIdleConnections()
-	var want []uuid.UUID
-	for i, id := range srv.AddUsers(9) {
-		if i%2 == 0 {
-			must[any](t)(nil, srv.Connect(id, "oura"))
-			want = append(want, id)
-		}
-	}
-	must[any](t)(nil, srv.SetHistoricalPull(want[2], "oura", "sleep", "retrying", "provider_unavailable"))
-	var got []uuid.UUID
-	all := client.Users.AllHistoricalPulls(t.Context(), labhealth.ListHistoricalPullsParams{UserLimit: 2})
-	for u, err := range all {
-		if err != nil {
-			t.Fatal(err)
-		}
-		got = append(got, u.UserID)
-		equal(t, 0, len(u.Malformed()))
-		sleep := u.Provider["oura"].Pulled["sleep"]
-		equal(t, u.UserID == want[2], sleep.Status == labhealth.HistoricalPullRetrying)
-		equal(t, u.UserID == want[2], string(sleep.ErrorDetails) == `"provider_unavailable"`)
-		equal(t, labhealth.HistoricalPullSuccess, u.Provider["oura"].Pulled["activity"].Status)
-	}
-	equal(t, want, got)
-	one := must[*labhealth.HistoricalPullPage](t)(client.Users.HistoricalPulls(t.Context(), labhealth.ListHistoricalPullsParams{UserID: want[2], Provider: "oura"}))
-	equal(t, 1, len(one.Data))
-	none := must[*labhealth.HistoricalPullPage](t)(client.Users.HistoricalPulls(t.Context(), labhealth.ListHistoricalPullsParams{Provider: "fitbit"}))
-	equal(t, 0, len(none.Data))
 }

@@ -7,21 +7,14 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"iter"
-	"net/http"
-	"net/url"
 	"slices"
-	"strconv"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"testing"
 
 	"github.com/google/uuid"
 
 	"github.com/labhealth/labhealth-go"
-	"github.com/labhealth/labhealth-go/labhealthtest"
 	"github.com/labhealth/labhealth-go/management"
 )
 
@@ -304,140 +297,6 @@ func TestEmptyPagesWithACursor(t *testing.T) {
 			t.Errorf("%s, 100 empty pages: %d elements, %v, %d requests", test.list, n, err, requests)
 		}
 	}
-}
-
-// catalogue is a transport that responds with pages of n lab tests.
-type catalogue struct {
-	n        int
-	requests atomic.Int64
-}
-
-func (c *catalogue) RoundTrip(req *http.Request) (*http.Response, error) {
-	c.requests.Add(1)
-	query, err := url.ParseQuery(req.URL.RawQuery)
-	if err != nil {
-		return nil, err
-	}
-	from, _ := strconv.Atoi(query.Get("next_cursor"))
-	limit, _ := strconv.Atoi(query.Get("lab_test_limit"))
-	var b strings.Builder
-	b.WriteString(`{"data":[`)
-	for i := from; i < min(from+limit, c.n); i++ {
-		if i > from {
-			b.WriteByte(',')
-		}
-		fmt.Fprintf(&b, `{"id":"5b41f610-ebc5-4803-8f0c-%012d","name":"Panel %d","price":45.00,"lab":{"id":27,"name":"Example Laboratories"},"markers":[{"id":901}]}`, i, i)
-	}
-	if from+limit < c.n {
-		fmt.Fprintf(&b, `],"next_cursor":"%d"}`, from+limit)
-	} else {
-		b.WriteString(`],"next_cursor":null}`)
-	}
-	return &http.Response{
-		StatusCode: 200, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Header: http.Header{"Content-Type": {"application/json"}},
-		Request: req, Body: io.NopCloser(strings.NewReader(b.String())), ContentLength: int64(b.Len()),
-	}, nil
-}
-
-func paging(t testing.TB, n int) (*labhealth.Client, *catalogue) {
-	t.Helper()
-	c := &catalogue{n: n}
-	client, err := labhealth.NewClient(testKey, labhealth.WithBaseURL(testURL), labhealth.WithHTTPClient(&http.Client{Transport: c}))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return client, c
-}
-
-// An iterator yields many lab tests once and in order, and the live heap does not grow with them.
-func TestLabTestPagesMemory(t *testing.T) {
-	n := 20_000
-	if long {
-		n = 100_000
-	}
-	client, c := paging(t, n)
-	before, most, i := liveHeap(), int64(0), 0
-	for l, err := range client.LabTests.All(t.Context(), labhealth.ListLabTestsParams{LabTestLimit: 500}) {
-		if err != nil {
-			t.Fatal(err)
-		}
-		if want := fmt.Sprintf("Panel %d", i); l.Name != want {
-			t.Fatalf("%q, want %q", l.Name, want)
-		}
-		if i++; i%10_000 == 250 {
-			most = max(most, liveHeap()-before)
-		}
-	}
-	equal(t, n, i)
-	equal(t, int64(n/500), c.requests.Load())
-	t.Logf("the live heap grew by at most %d KiB", most>>10)
-	if most > 2<<20 {
-		t.Errorf("the live heap grew by %d KiB", most>>10)
-	}
-}
-
-// An iterator can be ranged over again, requests no page after its loop ends, starts at its cursor,
-// and can be used by several goroutines.
-func TestLabTestIteratorsRestart(t *testing.T) {
-	client, c := paging(t, 25)
-	all := client.LabTests.All(t.Context(), labhealth.ListLabTestsParams{LabTestLimit: 10})
-	count := func() (n int) {
-		for _, err := range all {
-			if err != nil {
-				t.Error(err)
-			}
-			n++
-		}
-		return n
-	}
-	equal(t, 25, count())
-	equal(t, 25, count())
-	equal(t, int64(6), c.requests.Load())
-	for range all {
-		break
-	}
-	equal(t, int64(7), c.requests.Load())
-	var group sync.WaitGroup
-	for range 4 {
-		group.Go(func() { equal(t, 25, count()) })
-	}
-	group.Wait()
-	n := 0
-	for range client.LabTests.All(t.Context(), labhealth.ListLabTestsParams{LabTestLimit: 10, NextCursor: "20"}) {
-		n++
-	}
-	equal(t, 5, n)
-}
-
-// With the embedded service, lab tests that are added during iteration change no page.
-func TestLabTestsOfTheService(t *testing.T) {
-	srv := labhealthtest.NewServer(t, labhealthtest.WithSeed(1))
-	client := must[*labhealth.Client](t)(labhealth.NewClient(srv.APIKey, labhealth.WithBaseURL(srv.URL)))
-	defer client.CloseIdleConnections()
-	srv.AddLabTests(120)
-	var names []string
-	for l, err := range client.LabTests.All(t.Context(), labhealth.ListLabTestsParams{Name: "panel ", LabTestLimit: 7, LabSlug: "quest", MarkerIDs: []int64{901}}) {
-		if err != nil {
-			t.Fatal(err)
-		}
-		equal(t, 0, len(l.Malformed()))
-		if len(names) == 50 {
-			srv.AddLabTests(5)
-		}
-		names = append(names, l.Name)
-	}
-	want := []string{"Lipid Panel Testkit", "Lipid Panel at Home", "Lipid Panel on Site"}
-	for i := range 125 {
-		want = append(want, fmt.Sprintf("Panel %d", i+1))
-	}
-	equal(t, want, names)
-	old := must[[]labhealth.LabTest](t)(client.LabTests.ListDeprecated(t.Context(), labhealth.ListLabTestsParams{Status: labhealth.LabTestStatusInactive}))
-	equal(t, 1, len(old))
-	equal(t, "Old Lipid Panel", old[0].Name)
-	_, err := client.LabTests.List(t.Context(), labhealth.ListLabTestsParams{OrderKey: "shoe size"})
-	equal(t, "labhealth: GET /v3/lab_test: 422 Unprocessable Entity: rejected: query.order_key (enum: use a constant of its type)", strings.Split(errorText(err), " (request")[0])
-	_, err = client.LabTests.List(t.Context(), labhealth.ListLabTestsParams{NextCursor: "made up"})
-	equal(t, true, errors.As(err, new(*labhealth.APIError)))
 }
 
 // The public API reference makes the list of lab accounts optional: an empty object has none. An

@@ -182,8 +182,8 @@ func TestManagementCalls(t *testing.T) {
 	}{
 		{"Organisation.Get", func(c client) (any, error) { return c.Organisation.Get(ctx) }, "GET " + org, "", organisationJSON, organisation},
 		{"Organisation.Update", func(c client) (any, error) {
-			return c.Organisation.Update(ctx, management.UpdateOrganisationBody{Name: "New"})
-		}, "PATCH " + org, `{"name":"New"}`, organisationJSON, organisation},
+			return c.Organisation.Update(ctx, management.UpdateOrganisationBody{Name: "New 9"})
+		}, "PATCH " + org, `{"name":"New 9"}`, organisationJSON, organisation},
 
 		{"Teams.List", func(c client) (any, error) {
 			return c.Teams.List(ctx, management.ListTeamsParams{TeamID: testTeam, Region: []labhealth.Region{us, eu}, SearchQuery: "a b", NextCursor: "c1"})

@@ -101,40 +101,6 @@ func TestManagementWithPath(t *testing.T) {
 	equal(t, managementURL+"/v1/org/6f1c9b1e-3d7a-4a55-9c0e-5b8f2d4e7a10/team/c2a7e5d4-0b1f-4c3e-8d6a-9e7f1b2c3d40/create_access_token", s.only(t).URL)
 }
 
-// Lists are iterated as those of the team API.
-func TestManagementPages(t *testing.T) {
-	page := func(cursor string, from, to int) reply {
-		return reply{status: 200, body: `{"data":` + elements("id", from, to) + `,"next_cursor":` + cursor + `}`}
-	}
-	const broken = "labhealth: GET /v1/org/{org_id}/management_key: 200 OK, but the response could not be read: applied ("
-	for _, test := range []struct {
-		name    string
-		replies []reply
-		want    []int
-		err     string
-	}{
-		{"two pages", []reply{page(`"a"`, 1, 2), page(`null`, 3, 3)}, upTo(1, 3), ""},
-		{"an empty page in the middle", []reply{page(`"a"`, 1, 0), page(`null`, 1, 1)}, upTo(1, 1), ""},
-		{"a cursor of another type", []reply{page(`7`, 1, 2)}, upTo(1, 2), broken + "its next cursor is malformed)"},
-		{"a repeated page", []reply{page(`"a"`, 1, 2), page(`"b"`, 1, 2)}, upTo(1, 2), broken + "it repeats an earlier page)"},
-		{"an error", []reply{page(`"a"`, 1, 2), {status: 404, body: `{}`}}, upTo(1, 2),
-			"labhealth: GET /v1/org/{org_id}/management_key: 404 Not Found: rejected (the path or an ID does not exist: check the base URL, WithPath, the IDs and the environment)"},
-	} {
-		t.Run(test.name, func(t *testing.T) {
-			client, s := managing(t, test.replies)
-			got, problem := numbers(client.Keys.All(t.Context(), management.ListKeysParams{}), func(k *management.Key) uuid.UUID { return k.ID })
-			equal(t, test.want, got)
-			equal(t, test.err, problem)
-			equal(t, len(test.replies), len(s.sent))
-		})
-	}
-	client, s := managing(t, []reply{page(`"a"`, 1, 2)})
-	for range client.Keys.All(t.Context(), management.ListKeysParams{}) {
-		break
-	}
-	equal(t, 1, len(s.sent))
-}
-
 func TestManagementClientShowsNoKey(t *testing.T) {
 	client, _ := managing(t, nil)
 	for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%x"} {

@@ -435,42 +435,6 @@ func TestLogHandlers(t *testing.T) {
 	}
 }
 
-// A call without observers starts none, and one with a logger allocates little more.
-func BenchmarkObserved(b *testing.B) {
-	quiet := slog.New(slog.NewTextHandler(io.Discard, &slog.HandlerOptions{Level: slog.LevelInfo}))
-	debug := slog.New(slog.NewTextHandler(io.Discard, &slog.HandlerOptions{Level: slog.LevelDebug}))
-	for _, row := range []struct {
-		name string
-		opts []labhealth.Option
-	}{
-		{"none", nil},
-		{"observer", []labhealth.Option{observing(func(context.Context, labhealth.Attempt) {})}},
-		{"callObserver", []labhealth.Option{labhealth.WithCallObserver(labhealth.CallObserver{
-			Start: func(ctx context.Context, _ string, h http.Header) context.Context {
-				h["Traceparent"] = []string{"00-01"}
-				return ctx
-			},
-			End: func(context.Context, labhealth.Call) {},
-		})}},
-		{"loggerInfo", []labhealth.Option{labhealth.WithLogger(quiet)}},
-		{"loggerDebug", []labhealth.Option{labhealth.WithLogger(debug)}},
-		{"rateLimit", []labhealth.Option{labhealth.WithRateLimit(1e9, 1e6)}},
-	} {
-		b.Run(row.name, func(b *testing.B) {
-			header := http.Header{"Content-Type": {"application/json"}}
-			client := faultClient(b, testURL, roundTripper(func(r *http.Request) (*http.Response, error) {
-				return &http.Response{StatusCode: 200, Header: header, Body: io.NopCloser(strings.NewReader(faultResponse)), ContentLength: int64(len(faultResponse)), Request: r}, nil
-			}), row.opts...)
-			b.ReportAllocs()
-			for b.Loop() {
-				if _, err := client.Orders.Get(b.Context(), faultOrderID); err != nil {
-					b.Fatal(err)
-				}
-			}
-		})
-	}
-}
-
 // A call ends with the context of its caller, also if an observer replaces it.
 func TestObserverReplacesContext(t *testing.T) {
 	for name, replacement := range map[string]func(context.Context) context.Context{

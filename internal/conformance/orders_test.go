@@ -5,7 +5,6 @@ package conformance
 import (
 	"encoding/json"
 	"errors"
-	"net/http"
 	"testing"
 	"time"
 
@@ -69,57 +68,6 @@ const fullCreateJSON = `{
 	"creator_member_id": "aaaaaaaa-bbbb-4ccc-8ddd-eeeeeeeeeeee"
 }`
 
-// writes are the methods that write an order, with their requests.
-var writes = []struct {
-	name string
-	call func(*testing.T, *labhealth.Client, ...labhealth.CallOption) (*labhealth.PostOrderResponse, error)
-	op   string
-	url  string
-	body string
-}{
-	{"Import", func(t *testing.T, c *labhealth.Client, opts ...labhealth.CallOption) (*labhealth.PostOrderResponse, error) {
-		return c.Orders.Import(t.Context(), importBody(), opts...)
-	}, "POST /v3/order/import", "https://api.example.com/v3/order/import", importJSON},
-	{"Create", func(t *testing.T, c *labhealth.Client, opts ...labhealth.CallOption) (*labhealth.PostOrderResponse, error) {
-		return c.Orders.Create(t.Context(), createBody(), opts...)
-	}, "POST /v3/order", "https://api.example.com/v3/order", createJSON},
-	{"Create with every field", func(t *testing.T, c *labhealth.Client, opts ...labhealth.CallOption) (*labhealth.PostOrderResponse, error) {
-		return c.Orders.Create(t.Context(), fullCreateBody(), opts...)
-	}, "POST /v3/order", "https://api.example.com/v3/order", fullCreateJSON},
-	{"Update", func(t *testing.T, c *labhealth.Client, opts ...labhealth.CallOption) (*labhealth.PostOrderResponse, error) {
-		return c.Orders.Update(t.Context(), orderID, labhealth.UpdateOrderBody{ActivateBy: labhealth.Value(future)}, opts...)
-	}, "PATCH /v3/order/{order_id}", "https://api.example.com/v3/order/0b5e7f3a-1c2d-4e3f-8a9b-0c1d2e3f4a5b", `{"activate_by":"2999-12-31"}`},
-	{"Reschedule", func(t *testing.T, c *labhealth.Client, opts ...labhealth.CallOption) (*labhealth.PostOrderResponse, error) {
-		return c.Orders.Reschedule(t.Context(), orderID, future, opts...)
-	}, "PATCH /v3/order/{order_id}", "https://api.example.com/v3/order/0b5e7f3a-1c2d-4e3f-8a9b-0c1d2e3f4a5b", `{"activate_by":"2999-12-31"}`},
-	{"Release", func(t *testing.T, c *labhealth.Client, opts ...labhealth.CallOption) (*labhealth.PostOrderResponse, error) {
-		return c.Orders.Release(t.Context(), orderID, opts...)
-	}, "PATCH /v3/order/{order_id}", "https://api.example.com/v3/order/0b5e7f3a-1c2d-4e3f-8a9b-0c1d2e3f4a5b", `{"activate_by":null}`},
-}
-
-func TestOrderWrites(t *testing.T) {
-	for _, w := range writes {
-		t.Run(w.name, func(t *testing.T) {
-			client, s := respondingWith(t, 200, placedJSON)
-			got, err := w.call(t, client)
-			if err != nil {
-				t.Fatal(err)
-			}
-			equal(t, &labhealth.PostOrderResponse{Order: wantOrder(), Status: "success", Message: "Order created successfully"}, got)
-			equal(t, placedJSON, string(got.RawJSON()))
-			equal(t, 0, len(got.Malformed()))
-
-			request := s.only(t)
-			equal(t, jsonData(t, w.body), jsonData(t, request.Body))
-			request.Body = ""
-			method, _, _ := cutOp(w.op)
-			equal(t, sent{Method: method, URL: w.url, Header: http.Header{
-				"Accept": {"application/json"}, "Content-Type": {"application/json"}, "User-Agent": {"labhealth-go/0.1.0"}, "X-Service-Api-Key": {testKey},
-			}}, request)
-		})
-	}
-}
-
 // The response to an update may have five fields of the order only, and another 2xx status.
 func TestReducedResponse(t *testing.T) {
 	client, _ := respondingWith(t, 202, `{"order":{"id":"0b5e7f3a-1c2d-4e3f-8a9b-0c1d2e3f4a5b","team_id":"aaaaaaaa-bbbb-4ccc-8ddd-eeeeeeeeeeee",
@@ -133,29 +81,6 @@ func TestReducedResponse(t *testing.T) {
 		Order:  labhealth.Order{ID: orderID, UserID: userID, TeamID: teamID, Status: new(labhealth.TopLevelReceived), BillingType: "client_bill"},
 		Status: "success", Message: "order updated",
 	}, got, cmpopts.EquateEmpty())
-}
-
-// Every write returns each rejection as an error, after one request.
-func TestOrderWritesRejected(t *testing.T) {
-	for _, w := range writes {
-		for _, r := range rejections {
-			t.Run(w.name+"/"+r.name, func(t *testing.T) {
-				client, s := respondingWith(t, r.status, r.body, r.header...)
-				var resp labhealth.Response
-				got, err := w.call(t, client, labhealth.WithResponse(&resp))
-				if got != nil {
-					t.Error("a value beside an error")
-				}
-				equal(t, "labhealth: "+w.op+": "+r.textOf(w.op), errorText(err))
-				e := apiError(t, err)
-				equal(t, w.op, e.Op)
-				equal(t, r.body, string(e.Body()))
-				equal(t, r.body, string(resp.Body))
-				equal(t, r.outcome(), labhealth.OutcomeOf(err))
-				s.only(t)
-			})
-		}
-	}
 }
 
 // Updates without a change, with an invalid date or without an order ID are not sent.
@@ -219,56 +144,7 @@ func TestInvalidImports(t *testing.T) {
 	equal(t, 0, len(s.sent))
 }
 
-func TestGetOrder(t *testing.T) {
-	client, s := respondingWith(t, 200, orderJSON)
-	got, err := client.Orders.Get(t.Context(), orderID)
-	if err != nil {
-		t.Fatal(err)
-	}
-	equal(t, new(wantOrder()), got)
-	equal(t, sent{Method: "GET", URL: "https://api.example.com/v3/order/0b5e7f3a-1c2d-4e3f-8a9b-0c1d2e3f4a5b", Header: readHeader}, s.only(t))
-}
-
 func TestListOrders(t *testing.T) {
-	other := uuid.MustParse("0b5e7f3a-1c2d-4e3f-8a9b-0c1d2e3f4a5c")
-	for _, test := range []struct {
-		name   string
-		params labhealth.ListOrdersParams
-		query  string
-	}{
-		{"nothing", labhealth.ListOrdersParams{}, ""},
-		{"documented", labhealth.ListOrdersParams{Interpretation: labhealth.InterpretationAbnormal}, "?interpretation=abnormal"},
-		{"unknown interpretation", labhealth.ListOrdersParams{Interpretation: "new value"}, "?interpretation=new+value"},
-		{"page", labhealth.ListOrdersParams{Page: 3, Size: 100}, "?page=3&size=100"},
-		{"false", labhealth.ListOrdersParams{IsCritical: new(false)}, "?is_critical=false"},
-		{"lists", labhealth.ListOrdersParams{
-			OrderIDs: []uuid.UUID{orderID, other}, Status: []labhealth.OrderLowLevelStatus{labhealth.LowLevelOrdered, labhealth.LowLevelCompleted},
-			OrderType:            []labhealth.LabTestCollectionMethod{labhealth.CollectionMethodTestkit, labhealth.CollectionMethodWalkInTest},
-			OrderActivationTypes: []labhealth.OrderActivationType{"current", "scheduled"},
-		}, "?order_activation_types=current&order_activation_types=scheduled&order_ids=0b5e7f3a-1c2d-4e3f-8a9b-0c1d2e3f4a5b&" +
-			"order_ids=0b5e7f3a-1c2d-4e3f-8a9b-0c1d2e3f4a5c&order_type=testkit&order_type=walk_in_test&status=ordered&status=completed"},
-		{"the rest", labhealth.ListOrdersParams{
-			UserID: userID, OrderTransactionID: teamID, IsCritical: new(true),
-			StartDate: time.Date(2025, time.March, 4, 12, 0, 0, 0, time.UTC), EndDate: time.Date(2025, time.March, 4, 12, 0, 0, 500_000_000, time.FixedZone("", 3600)),
-			UpdatedStartDate: time.Date(2025, time.March, 5, 0, 0, 0, 0, time.UTC), UpdatedEndDate: time.Date(2025, time.March, 6, 0, 0, 0, 0, time.UTC),
-			SearchInput: "ada & co", PatientName: "Ada Example", ShippingRecipientName: "Ada", OrderKey: "created_at", OrderDirection: "asc",
-		}, "?end_date=2025-03-04T12%3A00%3A00.5%2B01%3A00&is_critical=true&order_direction=asc&order_key=created_at&" +
-			"order_transaction_id=aaaaaaaa-bbbb-4ccc-8ddd-eeeeeeeeeeee&patient_name=Ada+Example&search_input=ada+%26+co&shipping_recipient_name=Ada&" +
-			"start_date=2025-03-04T12%3A00%3A00Z&updated_end_date=2025-03-06T00%3A00%3A00Z&updated_start_date=2025-03-05T00%3A00%3A00Z&" +
-			"user_id=11111111-2222-4333-8444-555555555555"},
-	} {
-		t.Run(test.name, func(t *testing.T) {
-			client, s := respondingWith(t, 200, `{"orders":[`+orderJSON+`],"total":101,"page":3,"size":100}`)
-			got, err := client.Orders.List(t.Context(), test.params)
-			if err != nil {
-				t.Fatal(err)
-			}
-			equal(t, &labhealth.OrderPage{
-				Orders: []labhealth.Order{wantOrder()}, Total: new(int64(101)), Page: new(int64(3)), Size: new(int64(100)),
-			}, got)
-			equal(t, sent{Method: "GET", URL: "https://api.example.com/orders" + test.query, Header: readHeader}, s.only(t))
-		})
-	}
 	t.Run("bare response", func(t *testing.T) {
 		client, _ := respondingWith(t, 200, `{"orders":[]}`)
 		got, err := client.Orders.List(t.Context(), labhealth.ListOrdersParams{})
@@ -307,45 +183,6 @@ func TestOddOrdersInAList(t *testing.T) {
 	equal(t, wantOrder(), page.Orders[1])
 	equal(t, []labhealth.Malformed{{Path: "orders.0.id", Want: "uuid"}, {Path: "orders.0.created_at", Want: "date-time"},
 		{Path: "orders.0.sample_id", Want: "string"}, {Path: "total", Want: "integer"}}, page.Malformed(), cmp.Options{})
-}
-
-// Reads return rejections as writes do.
-func TestReadsRejected(t *testing.T) {
-	for _, r := range rejections {
-		t.Run(r.name, func(t *testing.T) {
-			replies := []reply{{status: r.status, body: r.body, header: r.header}}
-			replies = append(replies, replies[0], replies[0], replies[0], replies[0], replies[0], replies[0])
-			client, s := scripted(t, replies)
-			check := func(op string, value bool, err error) {
-				t.Helper()
-				if value {
-					t.Error("a value beside an error")
-				}
-				equal(t, "labhealth: "+op+": "+r.textOf(op), errorText(err))
-				equal(t, r.outcome(), labhealth.OutcomeOf(err))
-			}
-			order, err := client.Orders.Get(t.Context(), orderID)
-			check("GET /v3/order/{order_id}", order != nil, err)
-			orders, err := client.Orders.List(t.Context(), labhealth.ListOrdersParams{})
-			check("GET /orders", orders != nil, err)
-			users, err := client.Users.List(t.Context(), labhealth.ListUsersParams{})
-			check("GET /v2/user/", users != nil, err)
-			check("GET (Do)", false, client.Do(t.Context(), "GET", "/v2/anything", nil, nil))
-			n := 0
-			for o, err := range client.Orders.All(t.Context(), labhealth.ListOrdersParams{}) {
-				check("GET /orders", o != nil, err)
-				n++
-			}
-			for u, err := range client.Users.All(t.Context(), labhealth.ListUsersParams{}) {
-				check("GET /v2/user/", u != nil, err)
-				n++
-			}
-			equal(t, 2, n)
-			user, err := client.Users.Get(t.Context(), userID)
-			check("GET /v2/user/{user_id}", user != nil, err)
-			equal(t, 7, len(s.sent))
-		})
-	}
 }
 
 // An order that was created without a date cannot be rescheduled, although its status can be

@@ -383,22 +383,6 @@ func TestRequisitionPDFMemory(t *testing.T) {
 	}
 }
 
-func TestRequisitionPDFRejected(t *testing.T) {
-	for _, r := range rejections {
-		t.Run(r.name, func(t *testing.T) {
-			client, s := respondingWith(t, r.status, r.body, r.header...)
-			var b bytes.Buffer
-			n, err := client.Orders.RequisitionPDF(t.Context(), orderID, &b)
-			equal(t, pdfOp+r.textOf(strings.TrimPrefix(pdfOp, "labhealth: ")), errorText(err))
-			equal(t, r.body, string(apiError(t, err).Body()))
-			equal(t, r.outcome(), labhealth.OutcomeOf(err))
-			equal(t, int64(0), n)
-			equal(t, 0, b.Len())
-			s.only(t)
-		})
-	}
-}
-
 // A PDF whose end is missing is an error, even if its response was complete. Readers accept other
 // bytes after the end, and so does the client.
 func TestIncompletePDF(t *testing.T) {

@@ -1,83 +1,14 @@
 package conformance
 
 import (
-	"bytes"
-	"context"
 	"encoding/json"
-	"io"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/labhealth/labhealth-go"
-	"github.com/labhealth/labhealth-go/labhealthtest"
 )
-
-// A kit is sent to an address, registered by its patient, and comes back with results.
-func TestServiceTestkit(t *testing.T) {
-	srv, client := serve(t)
-	ctx := t.Context()
-	body := testkitBody()
-	body.UserID, body.LabTestID, body.LabAccountID = srv.AddUser("ada"), srv.LabTests.Testkit, nil
-	placed := must[*labhealth.PostOrderResponse](t)(client.Orders.CreateTestkit(ctx, body))
-	id := placed.Order.ID
-	equal(t, labhealth.OrderStatusReceivedTestkitAwaitingRegistration, placed.Order.CurrentStatus())
-	equal(t, (*labhealth.OrderPatientDetails)(nil), placed.Order.PatientDetails)
-	equal(t, &body.ShippingDetails, placed.Order.ShippingDetails)
-	equal(t, "ours", *placed.Order.Passthrough)
-	equal(t, 0, len(placed.Malformed()))
-
-	settings := must[*labhealth.CommunicationSettings](t)(client.Orders.UpdateCommunicationSettings(ctx, id, labhealth.UpdateCommunicationSettingsBody{}))
-	equal(t, &labhealth.CommunicationSettings{OrderID: id}, settings)
-	settings = must[*labhealth.CommunicationSettings](t)(client.Orders.CommunicationSettings(ctx, id))
-	equal(t, false, settings.SMSEnabled)
-
-	var pdf bytes.Buffer
-	must[int64](t)(client.Orders.CollectionInstructionsPDF(ctx, id, &pdf))
-	must[int64](t)(client.Orders.LabelsPDF(ctx, id, labhealth.LabelsPDFParams{CollectionDate: time.Now()}, &pdf))
-	equal(t, 2, strings.Count(pdf.String(), "%PDF-"))
-	_, err := client.Orders.ABNPDF(ctx, id, io.Discard)
-	checkRejected(t, err, "GET /v3/order/{order_id}/abn_pdf", 404, "ABN is not available")
-	if err := srv.SetABN(id, true); err != nil {
-		t.Fatal(err)
-	}
-	must[int64](t)(client.Orders.ABNPDF(ctx, id, &pdf))
-
-	registration := registrationBody()
-	registration.UserID, registration.SampleID = nil, *placed.Order.SampleID
-	registered := must[*labhealth.PostOrderResponse](t)(client.Orders.RegisterTestkit(ctx, registration))
-	equal(t, id, registered.Order.ID)
-	equal(t, "Ada", *registered.Order.PatientDetails.FirstName)
-	equal(t, "Jane", registered.Order.Physician.FirstName)
-	equal(t, (*labhealth.ShippingAddress)(nil), registered.Order.ShippingDetails)
-	equal(t, true, registered.Order.HealthInsuranceID != nil)
-	_, err = client.Orders.RegisterTestkit(ctx, registration)
-	checkRejected(t, err, "POST /v3/order/testkit/register", 400, "Testkit is already registered")
-	_, err = client.Orders.Cancel(ctx, id)
-	equal(t, 400, apiError(t, err).StatusCode)
-	equal(t, labhealth.OutcomeRejected, labhealth.OutcomeOf(err))
-
-	equal(t, false, registered.Order.HasResults())
-	_, err = client.Orders.ResultsPDF(ctx, id, io.Discard)
-	checkRejected(t, err, "GET /v3/order/{order_id}/result/pdf", 404, "Results are not available yet")
-	err = client.Orders.Simulate(ctx, id, labhealth.SimulateParams{Flags: labhealth.SimulationFlags{
-		Interpretation: labhealth.InterpretationCritical, HasMissingResults: new(true),
-	}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	order := must[*labhealth.Order](t)(client.Orders.Get(ctx, id))
-	equal(t, []any{true, false, true}, []any{order.HasResults(), order.Canceled(), *order.HasMissingResults})
-	must[int64](t)(client.Orders.ResultsPDF(ctx, id, &pdf))
-	results := must[*labhealth.OrderResults](t)(client.Orders.Results(ctx, id))
-	equal(t, []any{true, true, 1, 0}, []any{results.Abnormal(), results.Critical(), len(results.MissingResults), len(results.Malformed())})
-	sample := results.SampleInformation[*order.SampleID]
-	equal(t, order.CreatedAt, sample.DateCollected.Timestamp)
-	equal(t, "Example Laboratories", sample.PerformingLaboratories["quest"].Name)
-	metadata := must[*labhealth.ResultsMetadata](t)(client.Orders.ResultsMetadata(ctx, id))
-	equal(t, &results.Metadata, metadata)
-}
 
 // The documented response of a simulation is a JSON string.
 func TestSimulateResponses(t *testing.T) {
@@ -86,46 +17,6 @@ func TestSimulateResponses(t *testing.T) {
 		if err := client.Orders.Simulate(t.Context(), orderID, labhealth.SimulateParams{}); (err == nil) != ok {
 			t.Errorf("%s: %v", body, err)
 		}
-	}
-}
-
-// A service that cancels or registers and loses the response was asked once, and the program finds
-// out what happened.
-func TestCommittedAndLost(t *testing.T) {
-	tests := []struct {
-		name  string
-		op    string
-		write func(context.Context, *labhealth.Client, *labhealth.Order) error
-		done  func(*labhealth.Order) bool
-	}{
-		{"Cancel", "POST /v3/order/{order_id}/cancel", func(ctx context.Context, c *labhealth.Client, o *labhealth.Order) error {
-			_, err := c.Orders.Cancel(ctx, o.ID)
-			return err
-		}, (*labhealth.Order).Canceled},
-		{"RegisterTestkit", "POST /v3/order/testkit/register", func(ctx context.Context, c *labhealth.Client, o *labhealth.Order) error {
-			body := registrationBody()
-			body.UserID, body.SampleID = nil, *o.SampleID
-			_, err := c.Orders.RegisterTestkit(ctx, body)
-			return err
-		}, func(o *labhealth.Order) bool { return o.PatientDetails != nil }},
-	}
-	for _, test := range tests {
-		t.Run(test.name, func(t *testing.T) {
-			srv, client := serve(t)
-			body := testkitBody()
-			body.UserID, body.LabTestID, body.LabAccountID = srv.AddUser("ada"), srv.LabTests.Testkit, nil
-			kit := must[*labhealth.PostOrderResponse](t)(client.Orders.CreateTestkit(t.Context(), body)).Order
-			before := len(srv.Requests())
-			if err := srv.FailAfter(test.op, 1, labhealthtest.FaultClosed); err != nil {
-				t.Fatal(err)
-			}
-			err := test.write(t.Context(), client, &kit)
-			equal(t, labhealth.OutcomeUnknown, labhealth.OutcomeOf(err))
-			equal(t, 1, len(srv.Requests())-before)
-			got := must[*labhealth.Order](t)(client.Orders.Get(t.Context(), kit.ID))
-			equal(t, true, test.done(got))
-			equal(t, 400, apiError(t, test.write(t.Context(), client, &kit)).StatusCode)
-		})
 	}
 }
 

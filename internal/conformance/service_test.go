@@ -3,16 +3,10 @@
 package conformance
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
-	"io"
-	"net/http"
-	"net/http/httptest"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -43,13 +37,6 @@ func plainImport(srv *labhealthtest.Server, user uuid.UUID, sampleID string) lab
 	return b
 }
 
-func plainCreate(srv *labhealthtest.Server, user uuid.UUID, activateBy *labhealth.Date) labhealth.CreateOrderBody {
-	b := createBody()
-	b.UserID, b.ActivateBy = user, activateBy
-	b.OrderSet = &labhealth.OrderSetRequest{LabTestIDs: []uuid.UUID{srv.LabTests.WalkIn}}
-	return b
-}
-
 func days(n int) labhealth.Date { return labhealth.DateOf(time.Now().UTC().AddDate(0, 0, n)) }
 
 func statuses(o *labhealth.Order) []labhealth.OrderStatus {
@@ -73,56 +60,6 @@ func checkRejected(t testing.TB, err error, op string, status int, detail string
 		t.Error("no request id")
 	}
 	equal(t, labhealth.OutcomeRejected, labhealth.OutcomeOf(err))
-}
-
-func TestServiceImport(t *testing.T) {
-	srv, client := serve(t)
-	user := srv.AddUser("ada")
-	body := plainImport(srv, user, "SAMPLE-1")
-	resp, err := client.Orders.Import(t.Context(), body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	o := &resp.Order
-	equal(t, []any{"success", "Order created successfully", user, srv.TeamID, "SAMPLE-1"}, []any{resp.Status, resp.Message, o.UserID, o.TeamID, *o.SampleID})
-	equal(t, labhealth.OrderStatusReceivedTestkitRequisitionBypassed, o.CurrentStatus())
-	equal(t, []labhealth.OrderStatus{labhealth.OrderStatusReceivedTestkitOrdered, labhealth.OrderStatusReceivedTestkitRequisitionBypassed}, statuses(o))
-	equal(t, labhealth.CollectionMethodTestkit, o.Details.Type)
-	equal(t, body.PatientDetails.DOB, o.PatientDetails.DOB)
-	equal(t, body.PatientDetails.MedicalProxy.Address, o.PatientDetails.MedicalProxy.Address)
-	equal(t, "Jane", o.Physician.FirstName)
-	equal(t, json.Number("45.00"), o.LabTest.Price)
-	equal(t, []labhealth.Malformed(nil), resp.Malformed())
-	if o.CurrentStatus().Modifiable() {
-		t.Error("an imported order says it can be modified")
-	}
-
-	// An imported order cannot be rescheduled or released.
-	const op, detail = "PATCH /v3/order/{order_id}", "Order can not be modified in its current status"
-	_, err = client.Orders.Reschedule(t.Context(), o.ID, days(7))
-	checkRejected(t, err, op, 400, detail)
-	_, err = client.Orders.Release(t.Context(), o.ID)
-	checkRejected(t, err, op, 400, detail)
-	// A duplicate sample ID.
-	_, err = client.Orders.Import(t.Context(), body)
-	checkRejected(t, err, "POST /v3/order/import", 400, "An order with this sample_id already exists")
-	body.UserID, body.SampleID = uuid.New(), "SAMPLE-2"
-	_, err = client.Orders.Import(t.Context(), body)
-	checkRejected(t, err, "POST /v3/order/import", 404, "User not found")
-	equal(t, true, errors.Is(err, labhealth.ErrNotFound))
-	equal(t, []uuid.UUID{o.ID}, srv.Orders())
-
-	// The order reads the same from everywhere.
-	got, err := client.Orders.Get(t.Context(), o.ID)
-	if err != nil {
-		t.Fatal(err)
-	}
-	equal(t, o, got)
-	page, err := client.Orders.List(t.Context(), labhealth.ListOrdersParams{SearchInput: "sample-1"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	equal(t, []labhealth.Order{*o}, page.Orders)
 }
 
 // The rejection of the closed beta has no documented status or body. Any is an *APIError.
@@ -159,53 +96,6 @@ func TestServiceClosedBeta(t *testing.T) {
 	if _, err := client.Orders.Import(t.Context(), body); err != nil {
 		t.Error(err)
 	}
-}
-
-// With an idempotency key the second creation returns the first order, also after a lost response.
-func TestServiceIdempotencyKey(t *testing.T) {
-	for op, place := range map[string]func(context.Context, *labhealthtest.Server, *labhealth.Client, string) (*labhealth.PostOrderResponse, error){
-		"POST /v3/order": func(ctx context.Context, srv *labhealthtest.Server, client *labhealth.Client, key string) (*labhealth.PostOrderResponse, error) {
-			return client.Orders.Create(ctx, plainCreate(srv, srv.AddUser("ada"), nil), labhealth.WithIdempotencyKey(key))
-		},
-		"POST /v3/order/testkit": func(ctx context.Context, srv *labhealthtest.Server, client *labhealth.Client, key string) (*labhealth.PostOrderResponse, error) {
-			body := testkitBody()
-			body.UserID, body.LabTestID, body.LabAccountID = srv.AddUser("ada"), srv.LabTests.Testkit, nil
-			return client.Orders.CreateTestkit(ctx, body, labhealth.WithIdempotencyKey(key))
-		},
-	} {
-		srv, client := serve(t)
-		if err := srv.FailAfter(op, 1, labhealthtest.FaultClosed); err != nil {
-			t.Fatal(err)
-		}
-		var ids []uuid.UUID
-		for _, key := range []string{"k-1", "k-1", "k-2"} {
-			resp, err := place(t.Context(), srv, client, key)
-			if err != nil {
-				t.Fatalf("%s: %v", op, err)
-			}
-			ids = append(ids, resp.Order.ID)
-		}
-		if ids[0] != ids[1] || ids[1] == ids[2] || len(srv.Orders()) != 2 || srv.RequestCount() != 4 {
-			t.Errorf("%s: %v of %v, %d requests", op, ids, srv.Orders(), srv.RequestCount())
-		}
-	}
-}
-
-func TestServiceKeyAndDo(t *testing.T) {
-	srv, client := serve(t)
-	wrong := must[*labhealth.Client](t)(labhealth.NewClient("sk_us_wrong", labhealth.WithBaseURL(srv.URL)))
-	defer wrong.CloseIdleConnections()
-	_, err := wrong.Users.List(t.Context(), labhealth.ListUsersParams{})
-	checkRejected(t, err, "GET /v2/user/", 401, "Invalid token")
-	equal(t, true, errors.Is(err, labhealth.ErrUnauthorized))
-
-	var user labhealth.User
-	if err := client.Do(t.Context(), "POST", "/v2/user", map[string]string{"client_user_id": "ada"}, &user); err != nil {
-		t.Fatal(err)
-	}
-	equal(t, "ada", user.ClientUserID)
-	err = client.Do(t.Context(), "GET", "/v4/nothing", nil, nil)
-	checkRejected(t, err, "GET (Do)", 404, "Not Found")
 }
 
 // The client and the service find the same invalid fields.
@@ -270,106 +160,4 @@ func paths(fields []labhealth.FieldError) []string {
 	}
 	slices.Sort(list)
 	return list
-}
-
-// Changes of an order are delivered as events, and the order within an event equals that of the
-// API.
-func TestServiceEvents(t *testing.T) {
-	type event struct {
-		Type   string          `json:"event_type"`
-		UserID uuid.UUID       `json:"user_id"`
-		Data   labhealth.Order `json:"data"`
-	}
-	var mu sync.Mutex
-	var events []event
-	receiver := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		body, _ := io.ReadAll(r.Body)
-		var e event
-		if err := json.Unmarshal(body, &e); err != nil {
-			t.Error(err)
-		}
-		mu.Lock()
-		defer mu.Unlock()
-		events = append(events, e)
-	}))
-	defer receiver.Close()
-	srv, client := serve(t)
-	user := srv.AddUser("ada")
-	if err := srv.DeliverTo(receiver.URL); err != nil {
-		t.Fatal(err)
-	}
-	resp, err := client.Orders.Import(t.Context(), plainImport(srv, user, "SAMPLE-1"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := srv.Advance(resp.Order.ID); err != nil {
-		t.Fatal(err)
-	}
-	if err := srv.Flush(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	var seen []string
-	for _, e := range events {
-		seen = append(seen, e.Type+" "+string(e.Data.CurrentStatus()))
-		equal(t, []uuid.UUID{user, resp.Order.ID}, []uuid.UUID{e.UserID, e.Data.ID})
-	}
-	equal(t, []string{
-		"labtest.order.created received.testkit.ordered",
-		"labtest.order.updated received.testkit.requisition_bypassed",
-		"labtest.order.updated collecting_sample.testkit.transit_customer",
-	}, seen)
-	equal(t, resp.Order, events[1].Data)
-	got, err := client.Orders.Get(t.Context(), resp.Order.ID)
-	if err != nil {
-		t.Fatal(err)
-	}
-	equal(t, *got, events[2].Data)
-	if got.Details.Data.(*labhealth.TestkitOrder).Shipment.OutboundTrackingNumber == nil {
-		t.Error("no tracking number")
-	}
-}
-
-// Unknown statuses decode.
-func TestServiceUnknownStatus(t *testing.T) {
-	srv, client := serve(t)
-	order := srv.AddOrders(1)[0]
-	if err := srv.SetStatus(order, "paused.testkit.waiting_for_spring"); err != nil {
-		t.Fatal(err)
-	}
-	got, err := client.Orders.Get(t.Context(), order)
-	if err != nil {
-		t.Fatal(err)
-	}
-	s := got.CurrentStatus()
-	equal(t, []any{labhealth.OrderTopLevelStatus("paused"), labhealth.OrderLowLevelStatus("waiting_for_spring"), false}, []any{s.TopLevel(), s.LowLevel(), s.Modifiable()})
-	equal(t, new(labhealth.OrderTopLevelStatus("paused")), got.Status)
-}
-
-// Many goroutines import with one client, and every order exists once.
-func TestServiceConcurrent(t *testing.T) {
-	srv, client := serve(t)
-	user := srv.AddUser("ada")
-	var group sync.WaitGroup
-	for i := range 50 {
-		group.Go(func() {
-			sample := fmt.Sprintf("SAMPLE-%d", i)
-			resp, err := client.Orders.Import(t.Context(), plainImport(srv, user, sample))
-			if err != nil {
-				t.Error(err)
-				return
-			}
-			got, err := client.Orders.Get(t.Context(), resp.Order.ID)
-			if err != nil || *got.SampleID != sample {
-				t.Errorf("%s: %v", sample, err)
-			}
-			for _, err := range client.Orders.All(t.Context(), labhealth.ListOrdersParams{UserID: user, Size: 20, Page: 1}) {
-				if err != nil {
-					t.Error(err)
-				}
-				break
-			}
-		})
-	}
-	group.Wait()
-	equal(t, 50, len(srv.Orders()))
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"net/http"
-	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -29,73 +28,6 @@ func noErr(t testing.TB, err error) {
 	if err != nil {
 		t.Fatal(err)
 	}
-}
-
-// A user connects a provider with a link token. The connection breaks, is refreshed, and ends.
-func TestServiceLink(t *testing.T) {
-	srv, client := serve(t)
-	ctx := t.Context()
-	ada := srv.AddUser("ada")
-
-	var catalog []string
-	for _, p := range must[[]labhealth.ProviderDetails](t)(client.Providers.List(ctx, labhealth.ListProvidersParams{SourceType: labhealth.SourceTypeProvider})) {
-		catalog = append(catalog, p.Slug)
-	}
-	equal(t, "oura fitbit garmin wahoo withings whoop", strings.Join(catalog, " "))
-
-	token := must[*labhealth.LinkToken](t)(client.Link.CreateToken(ctx, labhealth.CreateLinkTokenBody{
-		UserID: ada, FilterOnProviders: []labhealth.Provider{labhealth.ProviderOura, labhealth.ProviderFitbit},
-		RedirectURL: new("https://app.example.com/back"), OnError: new("redirect"),
-	}))
-	equal(t, true, strings.HasSuffix(string(token.LinkWebURL), string(token.LinkToken)))
-	choice := must[*labhealth.LinkSource](t)(client.Link.OAuth(ctx, labhealth.ProviderOura))
-	equal(t, []any{"oura", labhealth.SourceAuthTypeOAuth, labhealth.SourceTypeProvider, true, int64(90)},
-		[]any{choice.Slug, *choice.AuthType, *choice.SourceType, *choice.IsActive, *choice.BackfillNumDays})
-	forms := 0
-	for _, p := range must[[]labhealth.LinkProvider](t)(client.Link.Providers(ctx)) {
-		if len(p.FormComponents) > len(`{}`) {
-			forms++
-		}
-	}
-	equal(t, 2, forms)
-
-	// The user signs in at the provider.
-	noErr(t, srv.CompleteLink(string(token.LinkToken), "oura"))
-	list := must[map[string][]labhealth.ConnectedProvider](t)(client.Users.ConnectedProviders(ctx, ada))["providers"]
-	equal(t, []any{1, "oura", "connected", labhealth.AvailabilityAvailable},
-		[]any{len(list), list[0].Slug, list[0].Status, list[0].ResourceAvailability["sleep"].Status})
-	user := must[*labhealth.User](t)(client.Users.Get(ctx, ada))
-	equal(t, []any{"oura", "oura"}, []any{user.ConnectedSources[0].Source.Slug, user.ConnectedSources[0].Provider.Slug})
-	devices := must[[]labhealth.Device](t)(client.Users.Devices(ctx, ada))
-	equal(t, []any{1, "oura", labhealth.DeviceSourceTypeRing, "Oura Ring Gen3"},
-		[]any{len(devices), devices[0].Provider, devices[0].SourceType, *devices[0].DeviceModel})
-	equal(t, &devices[0], must[*labhealth.Device](t)(client.Users.Device(ctx, ada, devices[0].ID)))
-	_, err := client.Users.Device(ctx, ada, ada)
-	checkRejected(t, err, "GET /v2/user/{user_id}/device/{device_id}", 404, "Device not found")
-
-	refreshed := must[*labhealth.UserRefresh](t)(client.Users.Refresh(ctx, ada, labhealth.RefreshUserParams{}))
-	equal(t, []any{true, ada, []string{"oura/activity", "oura/sleep", "oura/workouts"}, 0},
-		[]any{refreshed.Success, refreshed.UserID, refreshed.RefreshedSources, len(refreshed.FailedSources)})
-
-	noErr(t, srv.SetConnectionError(ada, "oura", string(labhealth.ConnectionErrorTokenRefreshFailed)))
-	list = must[map[string][]labhealth.ConnectedProvider](t)(client.Users.ConnectedProviders(ctx, ada))["providers"]
-	equal(t, []any{"error", labhealth.ConnectionErrorTokenRefreshFailed, labhealth.AvailabilityUnavailable},
-		[]any{list[0].Status, list[0].ErrorDetails.ErrorType, list[0].ResourceAvailability["sleep"].Status})
-	_, err = client.Users.Refresh(ctx, ada, labhealth.RefreshUserParams{Timeout: 5 * time.Second})
-	var failed *labhealth.UserRefreshError
-	if !errors.As(err, &failed) {
-		t.Fatalf("%T: %v", err, err)
-	}
-	equal(t, []string{"oura/activity", "oura/sleep", "oura/workouts"}, failed.FailedSources)
-	equal(t, []any{400, labhealth.OutcomeRejected}, []any{apiError(t, err).StatusCode, labhealth.OutcomeOf(err)})
-	equal(t, true, strings.Contains(err.Error(), ": rejected (no source was refreshed: see UserRefreshError.FailedSources) (request "))
-
-	ended := must[*labhealth.UserDeletion](t)(client.Users.Disconnect(ctx, ada, labhealth.ProviderOura))
-	equal(t, true, ended.Success)
-	_, err = client.Users.Disconnect(ctx, ada, labhealth.ProviderOura)
-	equal(t, true, errors.Is(err, labhealth.ErrNotFound))
-	equal(t, 0, len(must[map[string][]labhealth.ConnectedProvider](t)(client.Users.ConnectedProviders(ctx, ada))["providers"]))
-	equal(t, 0, len(must[[]labhealth.Device](t)(client.Users.Devices(ctx, ada))))
 }
 
 // An attempt of a refresh takes longer than the service may, even if the timeout of the client is

@@ -127,6 +127,13 @@ var teamCalls = []apiCall{
 		},
 	},
 	{
+		method: "Users.UndoDelete", op: "POST /v2/user/undo_delete", url: "/v2/user/undo_delete?user_id=11111111-2222-4333-8444-555555555555",
+		response: `{"success":true}`,
+		call: func(ctx context.Context, c *labhealth.Client, opts ...labhealth.CallOption) (any, error) {
+			return c.Users.UndoDelete(ctx, labhealth.UndoDeleteParams{UserID: userID}, opts...)
+		},
+	},
+	{
 		method: "Users.UndoDelete", op: "POST /v2/user/undo_delete", url: "/v2/user/undo_delete?client_user_id=a%26+%3D%2B",
 		response: `{"success":true}`,
 		call: func(ctx context.Context, c *labhealth.Client, opts ...labhealth.CallOption) (any, error) {
