@@ -24,35 +24,34 @@ import (
 // Reactor calls a function of the program for every change that a [Store] queues: see
 // [Store.Reactions]. Any number of reactors may run, in any number of processes.
 //
-// Each reaction is called at least once, after the transaction of the change was committed, and
-// outside of any transaction. When React returns nil, the reaction is deleted. If the process is
-// killed before that, it is called again, with the same ID. A program that must not do something
-// twice stores the IDs of what it has done, or passes them on as idempotency keys. For results, see
-// Reactions in the package documentation.
+// Such a call is a reaction. It is made at least once, after the change was committed and outside
+// of any transaction. When React returns nil, the reaction is deleted. If the process is killed
+// before that, React is called again, with the same ID. To do nothing twice, store the IDs of what
+// was done, or pass them on as idempotency keys. For results, see docs/store.md.
 //
 // When React returns an error or panics, the reaction is called again later, and given up after
 // Attempts failures, or at once if the error matches [webhooks.ErrPermanent]: see
 // [Store.FailedReactions]. While the database is unavailable, no attempts are counted.
 //
-// The reactions of one order are called one at a time, those of transitions in the order of the
-// timeline as far as they are queued, then those of results. A failed one delays those behind it,
-// with the defaults by up to 43 minutes and the time of its calls: when it is given up, they are
-// called. A transition that is received later than others is called later too. All other reactions
-// are called in no order, several at the same time, also those of one user.
+// The reactions of one order are called one at a time: first transitions, in the order of the
+// timeline, then results. Of transitions, only those that are queued count: one that is received
+// late is called late. A failed reaction delays those behind it until it is given up: with the
+// defaults up to 43 minutes, plus the time of its calls. All other reactions are called in no
+// order, several at the same time, also those of one user.
 //
-// A reaction that is to be called later than in an hour, or Delay or twice Timeout if that is
-// longer, was taken or delayed by a process whose clock was ahead, and is called within a minute.
-// So do not let the reactors of one database have different values above an hour.
+// If a reaction is due in more than an hour, or Delay or twice Timeout if longer, the clock of
+// another process must have been ahead: it is called within a minute. So if Delay or twice Timeout
+// is above an hour, all reactors of a database need the same value.
 //
-// Nothing else waits for React: receiving, workers and the other reactions go on, with one call
-// less at the same time.
+// Nothing else waits for React: receiving, workers and other reactions go on. A slow call only
+// takes one of Parallel.
 type Reactor struct {
 	// Store is the store whose reactions are called. It is required.
 	Store *Store
 	// React is called for each reaction. It is required. It may use the Store. It must return when
-	// ctx is done: one that does not is abandoned a few seconds later and has failed, and another
-	// call takes its place. Until it returns, this Reactor counts its further attempts as failed
-	// without a call. If 100 abandoned calls have not returned, Run returns an error.
+	// ctx is done: otherwise, a few seconds later, the call is abandoned and has failed, and
+	// another one takes its place. Until it returns, further attempts of this reaction by this
+	// Reactor fail without a call. If 100 abandoned calls have not returned, Run returns an error.
 	React func(ctx context.Context, r Reaction) error
 
 	Parallel int           // calls at the same time; 0 means 4
@@ -97,12 +96,11 @@ const maxAhead, maxHung = 100, 100
 
 var errHung = errors.New("sqlstore: 100 calls of Reactor.React ignore their contexts and do not return")
 
-// Run calls React until ctx is done, and returns the error of ctx, or one that waiting does not
-// heal: an invalid field, tables that are missing for five seconds or of a newer version, or 100
-// calls that do not return. It then gives the calls in flight Grace to end, and cancels their
-// contexts after that. It does not wait for those that ignore it. After other failures of the
-// database it waits, longer each time, up to 10 s. What fails is written to [Store.Logger]: also
-// the returned error.
+// Run calls React until ctx is done, and returns the error of ctx, or a permanent error: an invalid
+// field, tables that are missing for five seconds or of a newer version, or 100 calls that do not
+// return. Calls in flight then have Grace to end, before their contexts are canceled. Run does not
+// wait for calls that ignore that. After other failures of the database it waits, longer each time,
+// up to 10 s. All failures are written to [Store.Logger], also the returned one.
 func (r *Reactor) Run(ctx context.Context) error {
 	err := r.run(ctx)
 	if r != nil {
