@@ -9,6 +9,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"hash/crc32"
 	"io"
 	"log/slog"
 	"net"
@@ -363,11 +364,16 @@ func TestCanary(t *testing.T) {
 	logged := captureLog(t)
 	stderr := captureStderr(t)
 	calls := 0
+	// The short form makes a third of the calls.
+	skip := func(call string) bool { return testing.Short() && crc32.ChecksumIEEE([]byte(call))%3 != 0 }
 	run := func(ctx context.Context, t *testing.T, name, base string, opts ...labhealth.Option) {
 		client := canaryClient(t, check, name, base, opts...)
 		defer client.CloseIdleConnections()
 		var r labhealth.Response
 		for method, call := range canaryCalls(ctx, client, &r) {
+			if skip(name + method) {
+				continue
+			}
 			calls++
 			v, err := call()
 			check.Error(name+", "+method, err)
@@ -378,6 +384,9 @@ func TestCanary(t *testing.T) {
 		admin := must[*management.Client](t)(management.NewClient(faultOrderID, canaryKey, canaryOptions(check, name, base, opts...)...))
 		defer admin.CloseIdleConnections()
 		for method, call := range managementCanaryCalls(ctx, admin) {
+			if skip(name + method) {
+				continue
+			}
 			calls++
 			check.Error(name+", management "+method, call())
 		}
@@ -417,7 +426,7 @@ func TestCanary(t *testing.T) {
 		"*labhealth.APIError", "*labhealth.TransportError", "*labhealth.DecodeError", "*labhealth.RedirectError",
 		"*labhealth.UserConflictError", "*labhealth.UserRefreshError", "*labhealth.TeamConflictError",
 	} {
-		if !check.SawError(name) {
+		if !testing.Short() && !check.SawError(name) {
 			t.Errorf("no call had an error of type %s", name)
 		}
 	}
