@@ -39,22 +39,29 @@ var testedElsewhere = map[string]string{"Orders.All": "paging_test.go", "Users.A
 // isPDF reports whether a call streams a PDF.
 func (c apiCall) isPDF() bool { return strings.HasPrefix(c.response, "%PDF") }
 
-// call calls the method. The value of an iterator is the list of its elements, that of a PDF what was
-// written.
+// call calls the method of the row.
 func (c apiCall) call(ctx context.Context, client *labhealth.Client, opts ...labhealth.CallOption) (value any, err error) {
-	service, name, _ := strings.Cut(c.method, ".")
+	return callMethod(ctx, client, c.method, c.args, opts...)
+}
+
+// callMethod calls a method of a service of a client, such as "Orders.Get". The value of an iterator
+// is the list of its elements, that of a PDF what was written.
+func callMethod(ctx context.Context, client any, name string, args []any, opts ...labhealth.CallOption) (any, error) {
+	service, name, _ := strings.Cut(name, ".")
 	method := reflect.ValueOf(client).Elem().FieldByName(service).MethodByName(name)
+	in := []reflect.Value{reflect.ValueOf(ctx)}
+	for _, arg := range args {
+		param := method.Type().In(len(in))
+		if arg == nil {
+			in = append(in, reflect.Zero(param))
+			continue
+		}
+		in = append(in, reflect.ValueOf(arg).Convert(param))
+	}
 	var pdf bytes.Buffer
-	args := []any{ctx}
-	for _, arg := range c.args {
-		args = append(args, arg)
-	}
-	if c.isPDF() {
-		args = append(args, &pdf)
-	}
-	var in []reflect.Value
-	for i, arg := range args {
-		in = append(in, reflect.ValueOf(arg).Convert(method.Type().In(i)))
+	isPDF := method.Type().In(len(in)) == reflect.TypeFor[io.Writer]()
+	if isPDF {
+		in = append(in, reflect.ValueOf(&pdf))
 	}
 	for _, opt := range opts {
 		in = append(in, reflect.ValueOf(opt))
@@ -63,13 +70,13 @@ func (c apiCall) call(ctx context.Context, client *labhealth.Client, opts ...lab
 	if out[0].Kind() == reflect.Func {
 		return collectAny(out[0])
 	}
-	err, _ = out[len(out)-1].Interface().(error)
+	err, _ := out[len(out)-1].Interface().(error)
 	switch {
 	case len(out) == 1:
 		return nil, err
-	case c.isPDF() && out[0].Int() != int64(pdf.Len()):
+	case isPDF && out[0].Int() != int64(pdf.Len()):
 		return "another number of bytes", err
-	case c.isPDF():
+	case isPDF:
 		return pdf.String(), err
 	}
 	return out[0].Interface(), err
