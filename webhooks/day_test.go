@@ -10,12 +10,10 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
-	"os"
 	"slices"
 	"strconv"
 	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	gocmp "github.com/google/go-cmp/cmp"
@@ -138,21 +136,6 @@ func checkState(t *testing.T, by string, want, got state) {
 	t.Helper()
 	if !maps.Equal(want, got) { // cmp takes long over a large map
 		t.Errorf("the newest by %s (-want +got):\n%s", by, gocmp.Diff(want, got))
-	}
-}
-
-// A day of deliveries to an application that sometimes fails or is slow, from a sender that
-// repeats, delays and loses them: every event is applied once, and the content is that of an
-// application without such faults.
-func TestDay(t *testing.T) {
-	seeds := uint64(1)
-	if os.Getenv("LABHEALTH_TEST_LONG") != "" {
-		seeds = 10
-	}
-	for seed := range seeds {
-		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) { day(t, seed) })
-		})
 	}
 }
 

@@ -346,30 +346,6 @@ func TestMalformedSamples(t *testing.T) {
 	checkLossless(t, e, body, data)
 }
 
-func TestParseActivity(t *testing.T) {
-	const data = `{"id":"3c1f8f43-0d1c-4f55-9a0b-2f1f6f0b7c11","user_id":"0b8f3a1e-6d57-4c7e-8f43-2a9d51c0e7b4","source":SOURCE,` +
-		`"calendar_date":"2025-03-01","date":"2025-03-01T00:00:00+00:00","calories_active":412.5,"calories_total":2210,"daily_movement":null,` +
-		`"distance":7304.2,"floors_climbed":9,"steps":10482,"timezone_offset":3600,"time_zone":"Europe/London","high":12,"low":180,"medium":null,` +
-		`"heart_rate":{"avg_bpm":71,"min_bpm":48,"max_bpm":155,"resting_bpm":52.5,"avg_walking_bpm":null,"new":1},"wheelchair_use":false,"wheelchair_push":null,` +
-		`"created_at":"2025-03-01T23:10:00+00:00","updated_at":"2025-03-02T01:00:00.123456+00:00","stored_elsewhere":{"a":[1,2]}}`
-	p := func(f float64) *float64 { return &f }
-	for _, kind := range []EventType{DailyActivityCreated, DailyActivityUpdated} {
-		eachEnvelope(t, kind, data, func(t *testing.T, e *Event, source Source) {
-			want := &Activity{
-				ID: summaryID, UserID: adaID, Source: source, CalendarDate: labhealth.Date{Year: 2025, Month: 3, Day: 1},
-				Date: time.Date(2025, 3, 1, 0, 0, 0, 0, time.UTC), CaloriesActive: p(412.5), CaloriesTotal: p(2210), Distance: p(7304.2),
-				FloorsClimbed: p(9), Steps: p(10482), TimezoneOffset: new(int64(3600)), TimeZone: new("Europe/London"),
-				High: p(12), Low: p(180), HeartRate: &ActivityHeartRate{AvgBPM: p(71), MinBPM: p(48), MaxBPM: p(155), RestingBPM: p(52.5)},
-				WheelchairUse: new(false), CreatedAt: time.Date(2025, 3, 1, 23, 10, 0, 0, time.UTC),
-				UpdatedAt: time.Date(2025, 3, 2, 1, 0, 0, 123456000, time.UTC),
-			}
-			if diff := cmp.Diff(want, e.Data); diff != "" {
-				t.Error(diff)
-			}
-		})
-	}
-}
-
 // The summaries other than activity, with what each has beyond the others.
 // march returns a time on 1 March 2025 in UTC.
 func march(day, hour, minute int) time.Time {

@@ -1079,30 +1079,6 @@ func TestPanicIsLocated(t *testing.T) {
 	}
 }
 
-// The handler works with any router.
-func TestRouter(t *testing.T) {
-	h, seen := newHandler(t, webhooks.Unsigned, &application{})
-	mux := http.NewServeMux()
-	mux.Handle("/events", h)
-	mux.Handle("/prefix/", http.StripPrefix("/prefix", http.TimeoutHandler(h, time.Minute, "")))
-	server := httptest.NewServer(mux)
-	defer server.Close()
-	client := &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-		Transport: &http.Transport{DisableKeepAlives: true}}
-	for _, path := range []string{"/events", "/events?x=1", "/prefix/events"} {
-		resp, err := client.Post(server.URL+path, "", strings.NewReader(glucoseEvent))
-		if err != nil {
-			t.Fatal(err)
-		}
-		resp.Body.Close()
-		if resp.StatusCode != 204 {
-			t.Errorf("%s: %s", path, resp.Status)
-		}
-	}
-	shutDown(t, h) // the observer is called after the response
-	checkResults(t, seen, "204 applied", "204 applied", "204 applied")
-}
-
 // Interleaved deliveries, failures and panics, for the race detector.
 func TestParallel(t *testing.T) {
 	var applied sync.Map

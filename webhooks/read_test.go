@@ -288,31 +288,6 @@ func addRandomly(t testing.TB, s *wearableService, r *rand.Rand, n int, opts ...
 	}
 }
 
-// While data is read, newer versions are delivered. In the end the store has the newest ones.
-func TestReadWhileEventsArrive(t *testing.T) {
-	s := newWearableService(t, nil, labhealthtest.WithSamplesPerPage(15))
-	r := rand.New(rand.NewPCG(1, 1))
-	addRandomly(t, s, r, 60, labhealthtest.Undelivered())
-	var latest, final webhooks.Latest
-	s.onEvent = func(e *webhooks.Event) { apply(t, &latest, e) }
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		addRandomly(t, s, r, 200)
-	}()
-	for range 3 {
-		apply(t, &latest, collect(t, s.readAll(t.Context()))...)
-	}
-	<-done
-	s.take(t)
-	events := collect(t, s.readAll(t.Context()))
-	apply(t, &final, events...)
-	// What was added after it was last read has been delivered.
-	if diff := cmp.Diff(contentOf(&final), contentOf(&latest)); diff != "" {
-		t.Errorf("(-service +store):\n%s", diff)
-	}
-}
-
 // A version that is delivered while a response is on its way replaces the older one of the
 // response, and a response replaces what was delivered before its page was requested.
 func TestReadVersions(t *testing.T) {

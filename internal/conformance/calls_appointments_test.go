@@ -1,8 +1,6 @@
 package conformance
 
 import (
-	"context"
-
 	"github.com/google/uuid"
 
 	"github.com/labhealth/labhealth-go"
@@ -58,68 +56,56 @@ var appointmentCalls = []apiCall{
 		url: "/v3/order/area/info?lab=quest&lab_account_id=a0a0a0a0-0006-4000-8000-000000000006&labs=quest&labs=sonora_quest&" +
 			"radius=50&zip_code=94105",
 		response: areaJSON,
-		call: func(ctx context.Context, c *labhealth.Client, opts ...labhealth.CallOption) (any, error) {
-			return c.Appointments.Area(ctx, labhealth.AreaParams{
-				ZipCode: "94105", Radius: 50, Lab: labhealth.PSCLabQuest, Labs: []labhealth.PSCLab{labhealth.PSCLabQuest, labhealth.PSCLabSonoraQuest},
-				LabAccountID: uuid.MustParse("a0a0a0a0-0006-4000-8000-000000000006"),
-			}, opts...)
-		},
+		args: []any{labhealth.AreaParams{
+			ZipCode: "94105", Radius: 50, Lab: labhealth.PSCLabQuest, Labs: []labhealth.PSCLab{labhealth.PSCLabQuest, labhealth.PSCLabSonoraQuest},
+			LabAccountID: uuid.MustParse("a0a0a0a0-0006-4000-8000-000000000006"),
+		}},
 	},
 	{
 		method: "Appointments.Sites", op: "GET /v3/order/psc/info",
 		url: "/v3/order/psc/info?capabilities=stat&capabilities=appointment_scheduling_with_lab&lab_account_id=" +
 			"a0a0a0a0-0006-4000-8000-000000000006&lab_id=27&radius=10&zip_code=78701",
 		response: sitesJSON,
-		call: func(ctx context.Context, c *labhealth.Client, opts ...labhealth.CallOption) (any, error) {
-			return c.Appointments.Sites(ctx, labhealth.SitesParams{
-				ZipCode: "78701", LabID: 27, Radius: 10,
-				Capabilities: []labhealth.LabLocationCapability{labhealth.LabLocationStat, labhealth.LabLocationScheduling},
-				LabAccountID: uuid.MustParse("a0a0a0a0-0006-4000-8000-000000000006"),
-			}, opts...)
-		},
+		args: []any{labhealth.SitesParams{
+			ZipCode: "78701", LabID: 27, Radius: 10,
+			Capabilities: []labhealth.LabLocationCapability{labhealth.LabLocationStat, labhealth.LabLocationScheduling},
+			LabAccountID: uuid.MustParse("a0a0a0a0-0006-4000-8000-000000000006"),
+		}},
 	},
 	{
 		method: "Appointments.OrderSites", op: "GET /v3/order/{order_id}/psc/info",
 		url:      "/v3/order/a0a0a0a0-0003-4000-8000-000000000003/psc/info?capabilities=stat&radius=100",
 		response: sitesJSON,
-		call: func(ctx context.Context, c *labhealth.Client, opts ...labhealth.CallOption) (any, error) {
-			return c.Appointments.OrderSites(ctx, appointmentOrder, labhealth.OrderSitesParams{
-				Radius: 100, Capabilities: []labhealth.LabLocationCapability{labhealth.LabLocationStat},
-			}, opts...)
-		},
+		args: []any{appointmentOrder, labhealth.OrderSitesParams{
+			Radius: 100, Capabilities: []labhealth.LabLocationCapability{labhealth.LabLocationStat},
+		}},
 	},
 	{
 		method: "Appointments.AtHomeAvailability", op: "POST /v3/order/phlebotomy/appointment/availability",
 		url:      "/v3/order/phlebotomy/appointment/availability?start_date=2030-05-02",
 		body:     appointmentHomeJSON,
 		response: availabilityJSON,
-		call: func(ctx context.Context, c *labhealth.Client, opts ...labhealth.CallOption) (any, error) {
-			return c.Appointments.AtHomeAvailability(ctx, appointmentHome,
-				labhealth.AtHomeAvailabilityParams{StartDate: labhealth.Date{Year: 2030, Month: 5, Day: 2}}, opts...)
-		},
+		args: []any{appointmentHome,
+			labhealth.AtHomeAvailabilityParams{StartDate: labhealth.Date{Year: 2030, Month: 5, Day: 2}}},
 	},
 	{
 		method: "Appointments.WalkInAvailability", op: "POST /v3/order/psc/appointment/availability",
 		url: "/v3/order/psc/appointment/availability?allow_stale=true&lab=quest&radius=20&site_codes=Q-787-1&site_codes=Q-787-2&" +
 			"start_date=2030-05-02&zip_code=78701",
 		response: availabilityJSON,
-		call: func(ctx context.Context, c *labhealth.Client, opts ...labhealth.CallOption) (any, error) {
-			return c.Appointments.WalkInAvailability(ctx, labhealth.WalkInAvailabilityParams{
-				Lab: labhealth.PSCLabQuest, StartDate: labhealth.Date{Year: 2030, Month: 5, Day: 2}, SiteCodes: []string{"Q-787-1", "Q-787-2"},
-				ZipCode: "78701", Radius: 20, AllowStale: true,
-			}, opts...)
-		},
+		args: []any{labhealth.WalkInAvailabilityParams{
+			Lab: labhealth.PSCLabQuest, StartDate: labhealth.Date{Year: 2030, Month: 5, Day: 2}, SiteCodes: []string{"Q-787-1", "Q-787-2"},
+			ZipCode: "78701", Radius: 20, AllowStale: true,
+		}},
 	},
 	{
 		method: "Appointments.Request", op: "POST /v3/order/{order_id}/phlebotomy/appointment/request",
 		url:      "/v3/order/a0a0a0a0-0003-4000-8000-000000000003/phlebotomy/appointment/request",
 		body:     `{"address":` + appointmentHomeJSON + `,"provider":"phlebfinders","appointment_notes":"Call first"}`,
 		response: appointmentJSON,
-		call: func(ctx context.Context, c *labhealth.Client, opts ...labhealth.CallOption) (any, error) {
-			return c.Appointments.Request(ctx, appointmentOrder, labhealth.RequestAppointmentBody{
-				Address: appointmentHome, Provider: labhealth.AppointmentProviderPhlebfinders, AppointmentNotes: new("Call first"),
-			}, opts...)
-		},
+		args: []any{appointmentOrder, labhealth.RequestAppointmentBody{
+			Address: appointmentHome, Provider: labhealth.AppointmentProviderPhlebfinders, AppointmentNotes: new("Call first"),
+		}},
 	},
 	bookCall(labhealth.AppointmentAtHome, "phlebotomy"), bookCall(labhealth.AppointmentWalkIn, "psc"),
 	rescheduleCall(labhealth.AppointmentAtHome, "phlebotomy"), rescheduleCall(labhealth.AppointmentWalkIn, "psc"),
@@ -135,12 +121,10 @@ func bookCall(kind labhealth.AppointmentType, segment string) apiCall {
 		body: `{"booking_key":"bk_1","appointment_notes":"Call first","async_confirmation":true,` +
 			`"sync_confirmation_timeout_millisecond":1000,"async_confirmation_timeout_millisecond":172800000}`,
 		response: appointmentJSON,
-		call: func(ctx context.Context, c *labhealth.Client, opts ...labhealth.CallOption) (any, error) {
-			return c.Appointments.Book(ctx, kind, appointmentOrder, labhealth.BookAppointmentBody{
-				BookingKey: "bk_1", AppointmentNotes: new("Call first"), AsyncConfirmation: true,
-				SyncConfirmationTimeoutMillisecond: new(int64(1000)), AsyncConfirmationTimeoutMillisecond: new(int64(172800000)),
-			}, opts...)
-		},
+		args: []any{kind, appointmentOrder, labhealth.BookAppointmentBody{
+			BookingKey: "bk_1", AppointmentNotes: new("Call first"), AsyncConfirmation: true,
+			SyncConfirmationTimeoutMillisecond: new(int64(1000)), AsyncConfirmationTimeoutMillisecond: new(int64(172800000)),
+		}},
 	}
 }
 
@@ -150,11 +134,9 @@ func rescheduleCall(kind labhealth.AppointmentType, segment string) apiCall {
 		url:      "/v3/order/a0a0a0a0-0003-4000-8000-000000000003/" + segment + "/appointment/reschedule",
 		body:     `{"booking_key":"bk_2","appointment_notes":"Call first"}`,
 		response: appointmentJSON,
-		call: func(ctx context.Context, c *labhealth.Client, opts ...labhealth.CallOption) (any, error) {
-			return c.Appointments.Reschedule(ctx, kind, appointmentOrder, labhealth.RescheduleAppointmentBody{
-				BookingKey: "bk_2", AppointmentNotes: new("Call first"),
-			}, opts...)
-		},
+		args: []any{kind, appointmentOrder, labhealth.RescheduleAppointmentBody{
+			BookingKey: "bk_2", AppointmentNotes: new("Call first"),
+		}},
 	}
 }
 
@@ -165,11 +147,9 @@ func cancelAppointmentCall(kind labhealth.AppointmentType, segment string) apiCa
 		body: `{"cancellation_reason_id":"a0a0a0a0-0005-4000-8000-000000000005","notes":"Traveling",` +
 			`"cancellationReasonId":"a0a0a0a0-0005-4000-8000-000000000005","note":"Traveling"}`,
 		response: appointmentJSON,
-		call: func(ctx context.Context, c *labhealth.Client, opts ...labhealth.CallOption) (any, error) {
-			return c.Appointments.Cancel(ctx, kind, appointmentOrder, labhealth.CancelAppointmentBody{
-				CancellationReasonID: appointmentReason, Notes: new("Traveling"),
-			}, opts...)
-		},
+		args: []any{kind, appointmentOrder, labhealth.CancelAppointmentBody{
+			CancellationReasonID: appointmentReason, Notes: new("Traveling"),
+		}},
 	}
 }
 
@@ -178,9 +158,7 @@ func cancellationReasonsCall(kind labhealth.AppointmentType, segment string) api
 		method: "Appointments.CancellationReasons", op: "GET /v3/order/" + segment + "/appointment/cancellation-reasons",
 		url:      "/v3/order/" + segment + "/appointment/cancellation-reasons",
 		response: reasonsJSON,
-		call: func(ctx context.Context, c *labhealth.Client, opts ...labhealth.CallOption) (any, error) {
-			return c.Appointments.CancellationReasons(ctx, kind, opts...)
-		},
+		args:     []any{kind},
 	}
 }
 
@@ -189,8 +167,6 @@ func getAppointmentCall(kind labhealth.AppointmentType, segment string) apiCall 
 		method: "Appointments.Get", op: "GET /v3/order/{order_id}/" + segment + "/appointment",
 		url:      "/v3/order/a0a0a0a0-0003-4000-8000-000000000003/" + segment + "/appointment",
 		response: appointmentJSON,
-		call: func(ctx context.Context, c *labhealth.Client, opts ...labhealth.CallOption) (any, error) {
-			return c.Appointments.Get(ctx, kind, appointmentOrder, opts...)
-		},
+		args:     []any{kind, appointmentOrder},
 	}
 }

@@ -1,10 +1,6 @@
 package conformance
 
 import (
-	"bytes"
-	"context"
-	"iter"
-
 	"github.com/google/uuid"
 
 	"github.com/labhealth/labhealth-go"
@@ -46,16 +42,6 @@ var (
 	}
 )
 
-func allMarkers(markers iter.Seq2[*labhealth.Marker, error]) (list []*labhealth.Marker, err error) {
-	for m, err := range markers {
-		if err != nil {
-			return nil, err
-		}
-		list = append(list, m)
-	}
-	return list, nil
-}
-
 const callOrderSetBody = `{"lab_test_ids":["5b41f610-ebc5-4803-8f0c-a61c3bdc7f01"],"add_on":{"marker_ids":[904],"provider_ids":["P-901"]},` +
 	`"lab_account_id":"0b7d3c52-6f0a-4f7e-9d0c-2f1d8a5e6b31"}`
 
@@ -65,114 +51,83 @@ var labTestCalls = []apiCall{
 		url: "/v3/lab_test?collection_method=testkit&generation_method=auto&include_pricing=true&lab_account_id=0b7d3c52-6f0a-4f7e-9d0c-2f1d8a5e6b31&" +
 			"lab_slug=example-lab&lab_test_limit=9&marker_ids=901&marker_ids=904&name=Lipid+%26+more&next_cursor=c%3D&order_direction=desc&" +
 			"order_key=updated_at&provider_ids=P-901&status=pending_approval",
-		call: func(ctx context.Context, c *labhealth.Client, opts ...labhealth.CallOption) (any, error) {
-			return c.LabTests.List(ctx, labhealth.ListLabTestsParams{
-				LabTestLimit: 9, NextCursor: "c=", IncludePricing: true, LabAccountID: callAccount, GenerationMethod: labhealth.LabTestGenerationAuto,
-				LabSlug: "example-lab", CollectionMethod: labhealth.CollectionMethodTestkit, Status: labhealth.LabTestStatusPendingApproval,
-				MarkerIDs: []int64{901, 904}, ProviderIDs: []string{"P-901"}, Name: "Lipid & more", OrderKey: "updated_at", OrderDirection: "desc",
-			}, opts...)
-		},
+		args: []any{labhealth.ListLabTestsParams{
+			LabTestLimit: 9, NextCursor: "c=", IncludePricing: true, LabAccountID: callAccount, GenerationMethod: labhealth.LabTestGenerationAuto,
+			LabSlug: "example-lab", CollectionMethod: labhealth.CollectionMethodTestkit, Status: labhealth.LabTestStatusPendingApproval,
+			MarkerIDs: []int64{901, 904}, ProviderIDs: []string{"P-901"}, Name: "Lipid & more", OrderKey: "updated_at", OrderDirection: "desc",
+		}},
 	},
 	{
 		method: "LabTests.Get", op: "GET /v3/lab_tests/{lab_test_id}", response: labTestResponse,
-		url: "/v3/lab_tests/5b41f610-ebc5-4803-8f0c-a61c3bdc7f01?lab_account_id=0b7d3c52-6f0a-4f7e-9d0c-2f1d8a5e6b31",
-		call: func(ctx context.Context, c *labhealth.Client, opts ...labhealth.CallOption) (any, error) {
-			return c.LabTests.Get(ctx, labTestID, labhealth.GetLabTestParams{LabAccountID: callAccount}, opts...)
-		},
+		url:  "/v3/lab_tests/5b41f610-ebc5-4803-8f0c-a61c3bdc7f01?lab_account_id=0b7d3c52-6f0a-4f7e-9d0c-2f1d8a5e6b31",
+		args: []any{labTestID, labhealth.GetLabTestParams{LabAccountID: callAccount}},
 	},
 	{
 		method: "LabTests.Create", op: "POST /v3/lab_tests", response: labTestResponse,
 		url: "/v3/lab_tests",
 		body: `{"marker_ids":[904],"provider_ids":["P-901"],"name":"Lead","method":"walk_in_test","description":"Lead in blood","fasting":true,` +
 			`"lab_account_id":"0b7d3c52-6f0a-4f7e-9d0c-2f1d8a5e6b31","lab_slug":"example-lab"}`,
-		call: func(ctx context.Context, c *labhealth.Client, opts ...labhealth.CallOption) (any, error) {
-			return c.LabTests.Create(ctx, labhealth.CreateLabTestBody{
-				MarkerIDs: []int64{904}, ProviderIDs: []string{"P-901"}, Name: "Lead", Method: labhealth.CollectionMethodWalkInTest,
-				Description: "Lead in blood", Fasting: true, LabAccountID: &callAccount, LabSlug: new("example-lab"),
-			}, opts...)
-		},
+		args: []any{labhealth.CreateLabTestBody{
+			MarkerIDs: []int64{904}, ProviderIDs: []string{"P-901"}, Name: "Lead", Method: labhealth.CollectionMethodWalkInTest,
+			Description: "Lead in blood", Fasting: true, LabAccountID: &callAccount, LabSlug: new("example-lab"),
+		}},
 	},
 	{
 		method: "LabTests.Update", op: "PATCH /v3/lab_tests/{lab_test_id}", response: labTestResponse,
 		url: "/v3/lab_tests/5b41f610-ebc5-4803-8f0c-a61c3bdc7f01", body: `{"name":"Lead","active":false}`,
-		call: func(ctx context.Context, c *labhealth.Client, opts ...labhealth.CallOption) (any, error) {
-			return c.LabTests.Update(ctx, labTestID, labhealth.UpdateLabTestBody{Name: new("Lead"), Active: new(false)}, opts...)
-		},
+		args: []any{labTestID, labhealth.UpdateLabTestBody{Name: new("Lead"), Active: new(false)}},
 	},
 	{
 		method: "LabTests.CollectionInstructionsPDF", op: "GET /v3/lab_test/{lab_test_id}/collection_instruction_pdf",
 		url: "/v3/lab_test/5b41f610-ebc5-4803-8f0c-a61c3bdc7f01/collection_instruction_pdf", response: onePDF, want: onePDFAsJSON,
-		call: func(ctx context.Context, c *labhealth.Client, opts ...labhealth.CallOption) (any, error) {
-			var b bytes.Buffer
-			_, err := c.LabTests.CollectionInstructionsPDF(ctx, labTestID, &b, opts...)
-			return b.String(), err
-		},
+		args: []any{labTestID},
 	},
 	{
 		method: "LabTests.Markers", op: "GET /v3/lab_tests/markers", response: markerPageResponse,
 		url: "/v3/lab_tests/markers?a_la_carte_enabled=false&include_pricing=true&lab_account_id=0b7d3c52-6f0a-4f7e-9d0c-2f1d8a5e6b31&" +
 			"lab_id=27&lab_id=31&lab_slug=example-lab&name=Lead%2C&page=2&size=100",
-		call: func(ctx context.Context, c *labhealth.Client, opts ...labhealth.CallOption) (any, error) {
-			return c.LabTests.Markers(ctx, labhealth.ListMarkersParams{
-				LabIDs: []int64{27, 31}, LabSlug: "example-lab", Name: "Lead,", ALaCarteEnabled: new(false), IncludePricing: true,
-				LabAccountID: callAccount, Page: 2, Size: 100,
-			}, opts...)
-		},
+		args: []any{labhealth.ListMarkersParams{
+			LabIDs: []int64{27, 31}, LabSlug: "example-lab", Name: "Lead,", ALaCarteEnabled: new(false), IncludePricing: true,
+			LabAccountID: callAccount, Page: 2, Size: 100,
+		}},
 	},
 	{
 		method: "LabTests.AllMarkers", op: "GET /v3/lab_tests/markers", response: markerPageResponse, want: markerList,
-		url: "/v3/lab_tests/markers?lab_slug=example-lab&page=1",
-		call: func(ctx context.Context, c *labhealth.Client, opts ...labhealth.CallOption) (any, error) {
-			return allMarkers(c.LabTests.AllMarkers(ctx, labhealth.ListMarkersParams{LabSlug: "example-lab"}, opts...))
-		},
+		url:  "/v3/lab_tests/markers?lab_slug=example-lab&page=1",
+		args: []any{labhealth.ListMarkersParams{LabSlug: "example-lab"}},
 	},
 	{
 		method: "LabTests.MarkersOfTest", op: "GET /v3/lab_tests/{lab_test_id}/markers", response: markerPageResponse,
-		url: "/v3/lab_tests/5b41f610-ebc5-4803-8f0c-a61c3bdc7f01/markers?lab_account_id=0b7d3c52-6f0a-4f7e-9d0c-2f1d8a5e6b31&page=2&size=10",
-		call: func(ctx context.Context, c *labhealth.Client, opts ...labhealth.CallOption) (any, error) {
-			return c.LabTests.MarkersOfTest(ctx, labTestID, labhealth.ListMarkersOfTestParams{LabAccountID: callAccount, Page: 2, Size: 10}, opts...)
-		},
+		url:  "/v3/lab_tests/5b41f610-ebc5-4803-8f0c-a61c3bdc7f01/markers?lab_account_id=0b7d3c52-6f0a-4f7e-9d0c-2f1d8a5e6b31&page=2&size=10",
+		args: []any{labTestID, labhealth.ListMarkersOfTestParams{LabAccountID: callAccount, Page: 2, Size: 10}},
 	},
 	{
 		method: "LabTests.AllMarkersOfTest", op: "GET /v3/lab_tests/{lab_test_id}/markers", response: markerPageResponse, want: markerList,
-		url: "/v3/lab_tests/5b41f610-ebc5-4803-8f0c-a61c3bdc7f01/markers?page=1&size=10",
-		call: func(ctx context.Context, c *labhealth.Client, opts ...labhealth.CallOption) (any, error) {
-			return allMarkers(c.LabTests.AllMarkersOfTest(ctx, labTestID, labhealth.ListMarkersOfTestParams{Size: 10}, opts...))
-		},
+		url:  "/v3/lab_tests/5b41f610-ebc5-4803-8f0c-a61c3bdc7f01/markers?page=1&size=10",
+		args: []any{labTestID, labhealth.ListMarkersOfTestParams{Size: 10}},
 	},
 	{
 		method: "LabTests.MarkersOfOrderSet", op: "POST /v3/lab_tests/list_order_set_markers", response: markerPageResponse,
 		url: "/v3/lab_tests/list_order_set_markers?page=2&size=10", body: callOrderSetBody,
-		call: func(ctx context.Context, c *labhealth.Client, opts ...labhealth.CallOption) (any, error) {
-			return c.LabTests.MarkersOfOrderSet(ctx, callOrderSet, labhealth.ListMarkersOfOrderSetParams{Page: 2, Size: 10}, opts...)
-		},
+		args: []any{callOrderSet, labhealth.ListMarkersOfOrderSetParams{Page: 2, Size: 10}},
 	},
 	{
 		method: "LabTests.AllMarkersOfOrderSet", op: "POST /v3/lab_tests/list_order_set_markers", response: markerPageResponse, want: markerList,
 		url: "/v3/lab_tests/list_order_set_markers?page=1", body: callOrderSetBody,
-		call: func(ctx context.Context, c *labhealth.Client, opts ...labhealth.CallOption) (any, error) {
-			return allMarkers(c.LabTests.AllMarkersOfOrderSet(ctx, callOrderSet, labhealth.ListMarkersOfOrderSetParams{}, opts...))
-		},
+		args: []any{callOrderSet, labhealth.ListMarkersOfOrderSetParams{}},
 	},
 	{
 		method: "LabTests.Marker", op: "GET /v3/lab_tests/{lab_id}/markers/{provider_id}", response: markerResponse,
-		url: "/v3/lab_tests/27/markers/P%2F904?lab_account_id=0b7d3c52-6f0a-4f7e-9d0c-2f1d8a5e6b31",
-		call: func(ctx context.Context, c *labhealth.Client, opts ...labhealth.CallOption) (any, error) {
-			return c.LabTests.Marker(ctx, 27, "P/904", labhealth.GetMarkerParams{LabAccountID: callAccount}, opts...)
-		},
+		url:  "/v3/lab_tests/27/markers/P%2F904?lab_account_id=0b7d3c52-6f0a-4f7e-9d0c-2f1d8a5e6b31",
+		args: []any{27, "P/904", labhealth.GetMarkerParams{LabAccountID: callAccount}},
 	},
 	{
 		method: "LabTests.Labs", op: "GET /v3/lab_tests/labs", response: `[` + labResponse + `]`,
 		url: "/v3/lab_tests/labs",
-		call: func(ctx context.Context, c *labhealth.Client, opts ...labhealth.CallOption) (any, error) {
-			return c.LabTests.Labs(ctx, opts...)
-		},
 	},
 	{
 		method: "LabTests.LabAccounts", op: "GET /v3/lab_test/lab_account", response: `{"data":[` + labAccountResponse + `]}`, want: `[` + labAccountResponse + `]`,
-		url: "/v3/lab_test/lab_account?lab_account_id=0b7d3c52-6f0a-4f7e-9d0c-2f1d8a5e6b31&status=suspended",
-		call: func(ctx context.Context, c *labhealth.Client, opts ...labhealth.CallOption) (any, error) {
-			return c.LabTests.LabAccounts(ctx, labhealth.ListLabAccountsParams{LabAccountID: callAccount, Status: labhealth.LabAccountStatusSuspended}, opts...)
-		},
+		url:  "/v3/lab_test/lab_account?lab_account_id=0b7d3c52-6f0a-4f7e-9d0c-2f1d8a5e6b31&status=suspended",
+		args: []any{labhealth.ListLabAccountsParams{LabAccountID: callAccount, Status: labhealth.LabAccountStatusSuspended}},
 	},
 }

@@ -2,7 +2,6 @@ package conformance
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"io"
 	"mime"
@@ -75,137 +74,106 @@ var labCalls = []apiCall{
 	{
 		method: "Users.CreateInsurance", op: "POST /v2/user/{user_id}/insurance",
 		url: "/v2/user/11111111-2222-4333-8444-555555555555/insurance", body: `{` + insuranceFieldsJSON + `}`, response: userInsuranceJSON,
-		call: func(ctx context.Context, c *labhealth.Client, opts ...labhealth.CallOption) (any, error) {
-			return c.Users.CreateInsurance(ctx, userID, labhealth.CreateInsuranceBody{
-				PayorCode: "PAY-1", MemberID: "M-1", GroupID: new("G-1"), Relationship: labhealth.ResponsibleRelationshipSpouse, Insured: insuredBody,
-				Guarantor: &labhealth.GuarantorDetails{
-					FirstName: "Grace", LastName: "Example", Address: fullAddress, PhoneNumber: "+14155550124",
-					HouseholdIncome: new(int64(50000)), HouseholdSize: new(int64(3)), Email: new("grace@example.com"),
-				}, IsPrimary: new(false),
-			}, opts...)
-		},
+		args: []any{userID, labhealth.CreateInsuranceBody{
+			PayorCode: "PAY-1", MemberID: "M-1", GroupID: new("G-1"), Relationship: labhealth.ResponsibleRelationshipSpouse, Insured: insuredBody,
+			Guarantor: &labhealth.GuarantorDetails{
+				FirstName: "Grace", LastName: "Example", Address: fullAddress, PhoneNumber: "+14155550124",
+				HouseholdIncome: new(int64(50000)), HouseholdSize: new(int64(3)), Email: new("grace@example.com"),
+			}, IsPrimary: new(false),
+		}},
 	},
 	{
 		method: "Users.LatestInsurance", op: "GET /v2/user/{user_id}/insurance/latest",
 		url: "/v2/user/11111111-2222-4333-8444-555555555555/insurance/latest?is_primary=false", response: userInsuranceJSON,
-		call: func(ctx context.Context, c *labhealth.Client, opts ...labhealth.CallOption) (any, error) {
-			return c.Users.LatestInsurance(ctx, userID, labhealth.LatestInsuranceParams{IsPrimary: new(false)}, opts...)
-		},
+		args: []any{userID, labhealth.LatestInsuranceParams{IsPrimary: new(false)}},
 	},
 	{
 		method: "Insurance.SearchPayors", op: "GET /v3/insurance/search/payor",
 		url:      "/v3/insurance/search/payor?insurance_name=A%26B&provider=availity&provider_payor_id=P+1",
 		response: "[" + payorJSON + "]",
-		call: func(ctx context.Context, c *labhealth.Client, opts ...labhealth.CallOption) (any, error) {
-			return c.Insurance.SearchPayors(ctx, labhealth.SearchPayorsParams{
-				InsuranceName: "A&B", Provider: labhealth.PayorProviderAvaility, ProviderPayorID: "P 1",
-			}, opts...)
-		},
+		args: []any{labhealth.SearchPayorsParams{
+			InsuranceName: "A&B", Provider: labhealth.PayorProviderAvaility, ProviderPayorID: "P 1",
+		}},
 	},
 	{
 		method: "Insurance.SearchPayorsDeprecated", op: "POST /v3/insurance/search/payor", url: "/v3/insurance/search/payor",
 		body: `{"insurance_name": "A&B", "provider": "availity", "provider_id": "P 1"}`, response: `[{"code": "PAY-1", ` + payorFieldsJSON + `}]`,
-		call: func(ctx context.Context, c *labhealth.Client, opts ...labhealth.CallOption) (any, error) {
-			return c.Insurance.SearchPayorsDeprecated(ctx, labhealth.SearchPayorsParams{ //lint:ignore SA1019 it is tested
-				InsuranceName: "A&B", Provider: labhealth.PayorProviderAvaility, ProviderPayorID: "P 1",
-			}, opts...)
-		},
+		args: []any{labhealth.SearchPayorsParams{ //lint:ignore SA1019 it is tested
+			InsuranceName: "A&B", Provider: labhealth.PayorProviderAvaility, ProviderPayorID: "P 1",
+		}},
 	},
 	{
 		method: "Insurance.CreatePayor", op: "POST /v3/payor", url: "/v3/payor",
 		body:     `{"name": "Example Health Plan", "address": ` + addressJSON + `, "provider": "stedi", "provider_payor_id": "P 1"}`,
 		response: payorJSON,
-		call: func(ctx context.Context, c *labhealth.Client, opts ...labhealth.CallOption) (any, error) {
-			return c.Insurance.CreatePayor(ctx, labhealth.CreatePayorBody{
-				Name: "Example Health Plan", Address: fullAddress, Provider: new(labhealth.PayorProviderStedi), ProviderPayorID: new("P 1"),
-			}, opts...)
-		},
+		args: []any{labhealth.CreatePayorBody{
+			Name: "Example Health Plan", Address: fullAddress, Provider: new(labhealth.PayorProviderStedi), ProviderPayorID: new("P 1"),
+		}},
 	},
 	{
 		method: "Insurance.SearchDiagnoses", op: "GET /v3/insurance/search/diagnosis",
 		url: "/v3/insurance/search/diagnosis?diagnosis_query=type+2+%26", response: `[{"diagnosis_code": "E11.9", "description": "Type 2", "is_secondary": true}]`,
-		call: func(ctx context.Context, c *labhealth.Client, opts ...labhealth.CallOption) (any, error) {
-			return c.Insurance.SearchDiagnoses(ctx, "type 2 &", opts...)
-		},
+		args: []any{"type 2 &"},
 	},
 	{
 		method: "Insurance.ValidateICDCodes", op: "POST /v3/insurance/validate_icd_codes", url: "/v3/insurance/validate_icd_codes",
 		body: `{"codes": ["E10.9", "E11.9"]}`,
 		response: `{"valid": false, "errors": ["E10.9 excludes E11.9"], "violations": [{"code": "E10.9", "conflicts_with": "E11.9", "type": "excludes1"}],
 			"warnings": [{"code": "E78.5", "overlaps_with": "Z00.00", "type": "excludes2"}]}`,
-		call: func(ctx context.Context, c *labhealth.Client, opts ...labhealth.CallOption) (any, error) {
-			return c.Insurance.ValidateICDCodes(ctx, []string{"E10.9", "E11.9"}, opts...)
-		},
+		args: []any{[]string{"E10.9", "E11.9"}},
 	},
 	{
 		method: "UnmatchedResults.List", op: "GET /v3/unmatched_result",
 		url: "/v3/unmatched_result?created_at_end=2025-03-31&created_at_start=2025-03-01&decision_code=no_match&lab_slug=x&limit=7&" +
 			"next_cursor=a%2Bb&search_input=Ada+E&status=pending_customer_review",
 		response: `{"data": [` + unmatchedJSON + `], "next_cursor": "a+c", "total": 12}`,
-		call: func(ctx context.Context, c *labhealth.Client, opts ...labhealth.CallOption) (any, error) {
-			return c.UnmatchedResults.List(ctx, labhealth.ListUnmatchedResultsParams{
-				Limit: 7, NextCursor: "a+b", DecisionCode: labhealth.MatchDecisionNoMatch, LabSlug: "x", Status: labhealth.MatchReviewPendingCustomerReview,
-				CreatedAtStart: labhealth.Date{Year: 2025, Month: 3, Day: 1}, CreatedAtEnd: labhealth.Date{Year: 2025, Month: 3, Day: 31}, SearchInput: "Ada E",
-			}, opts...)
-		},
+		args: []any{labhealth.ListUnmatchedResultsParams{
+			Limit: 7, NextCursor: "a+b", DecisionCode: labhealth.MatchDecisionNoMatch, LabSlug: "x", Status: labhealth.MatchReviewPendingCustomerReview,
+			CreatedAtStart: labhealth.Date{Year: 2025, Month: 3, Day: 1}, CreatedAtEnd: labhealth.Date{Year: 2025, Month: 3, Day: 31}, SearchInput: "Ada E",
+		}},
 	},
 	{
 		method: "UnmatchedResults.All", op: "GET /v3/unmatched_result", url: "/v3/unmatched_result",
 		response: `{"data": [` + unmatchedJSON + `], "next_cursor": null, "total": 1}`, want: "[" + unmatchedJSON + "]",
-		call: func(ctx context.Context, c *labhealth.Client, opts ...labhealth.CallOption) (any, error) {
-			return collect(c.UnmatchedResults.All(ctx, labhealth.ListUnmatchedResultsParams{}, opts...))
-		},
+		args: []any{labhealth.ListUnmatchedResultsParams{}},
 	},
 	{
 		method: "UnmatchedResults.Get", op: "GET /v3/unmatched_result/{raw_result_id}",
 		url: "/v3/unmatched_result/6d1f2c3b-4a59-4687-9b7c-8d9e0f1a2b3c", response: unmatchedJSON,
-		call: func(ctx context.Context, c *labhealth.Client, opts ...labhealth.CallOption) (any, error) {
-			return c.UnmatchedResults.Get(ctx, resultID, opts...)
-		},
+		args: []any{resultID},
 	},
 	{
 		method: "UnmatchedResults.Accept", op: "POST /v3/unmatched_result/{raw_result_id}/accept",
 		url:  "/v3/unmatched_result/6d1f2c3b-4a59-4687-9b7c-8d9e0f1a2b3c/accept",
 		body: `{"user_id": "11111111-2222-4333-8444-555555555555", "order_id": "0b5e7f3a-1c2d-4e3f-8a9b-0c1d2e3f4a5b", "note": "n"}`, response: orderJSON,
-		call: func(ctx context.Context, c *labhealth.Client, opts ...labhealth.CallOption) (any, error) {
-			return c.UnmatchedResults.Accept(ctx, resultID, labhealth.AcceptUnmatchedResultBody{UserID: &userID, OrderID: &orderID, Note: new("n")}, opts...)
-		},
+		args: []any{resultID, labhealth.AcceptUnmatchedResultBody{UserID: &userID, OrderID: &orderID, Note: new("n")}},
 	},
 	{
 		method: "UnmatchedResults.Resolve", op: "POST /v3/unmatched_result/{raw_result_id}/resolve",
 		url:  "/v3/unmatched_result/6d1f2c3b-4a59-4687-9b7c-8d9e0f1a2b3c/resolve",
 		body: `{"action": "unsure", "note": "n"}`, response: unmatchedJSON,
-		call: func(ctx context.Context, c *labhealth.Client, opts ...labhealth.CallOption) (any, error) {
-			return c.UnmatchedResults.Resolve(ctx, resultID, labhealth.ResolveUnmatchedResultBody{Action: labhealth.MatchResolutionUnsure, Note: new("n")}, opts...)
-		},
+		args: []any{resultID, labhealth.ResolveUnmatchedResultBody{Action: labhealth.MatchResolutionUnsure, Note: new("n")}},
 	},
 	{
 		method: "UnmatchedResults.TestCases", op: "GET /v3/unmatched_result_test/case", url: "/v3/unmatched_result_test/case",
 		response: `{"data": [{"case": "wrong_lab", "order_roles": ["order"], "required_statuses": {"order": "completed"}, "lab_constraints": ["x"]}]}`,
 		want:     `[{"case": "wrong_lab", "order_roles": ["order"], "required_statuses": {"order": "completed"}, "lab_constraints": ["x"]}]`,
-		call: func(ctx context.Context, c *labhealth.Client, opts ...labhealth.CallOption) (any, error) {
-			return c.UnmatchedResults.TestCases(ctx, opts...)
-		},
 	},
 	{
 		method: "UnmatchedResults.CreateTest", op: "POST /v3/unmatched_result_test", url: "/v3/unmatched_result_test",
 		body: `{"case": "wrong_lab", "order_source": "provided", "orders": {"order": "0b5e7f3a-1c2d-4e3f-8a9b-0c1d2e3f4a5b"}, "result_status": "partial",
 			"interpretation": "critical", "lab_test_id": "5b41f610-ebc5-4803-8f0c-a61c3bdc7f01", "wrong_lab_test_id": "6d1f2c3b-4a59-4687-9b7c-8d9e0f1a2b3c"}`,
 		response: testRunJSON,
-		call: func(ctx context.Context, c *labhealth.Client, opts ...labhealth.CallOption) (any, error) {
-			return c.UnmatchedResults.CreateTest(ctx, "key-1", labhealth.CreateUnmatchedResultTestBody{
-				Case: labhealth.UnmatchedResultTestWrongLab, OrderSource: labhealth.UnmatchedResultTestProvided,
-				Orders: map[string]uuid.UUID{"order": orderID}, ResultStatus: labhealth.ResultsStatusPartial, Interpretation: labhealth.InterpretationCritical,
-				LabTestID: &labTestID, WrongLabTestID: &resultID,
-			}, opts...)
-		},
+		args: []any{"key-1", labhealth.CreateUnmatchedResultTestBody{
+			Case: labhealth.UnmatchedResultTestWrongLab, OrderSource: labhealth.UnmatchedResultTestProvided,
+			Orders: map[string]uuid.UUID{"order": orderID}, ResultStatus: labhealth.ResultsStatusPartial, Interpretation: labhealth.InterpretationCritical,
+			LabTestID: &labTestID, WrongLabTestID: &resultID,
+		}},
 	},
 	{
 		method: "UnmatchedResults.Test", op: "GET /v3/unmatched_result_test/{run_id}",
 		url: "/v3/unmatched_result_test/6d1f2c3b-4a59-4687-9b7c-8d9e0f1a2b3c", response: testRunJSON,
-		call: func(ctx context.Context, c *labhealth.Client, opts ...labhealth.CallOption) (any, error) {
-			return c.UnmatchedResults.Test(ctx, resultID, opts...)
-		},
+		args: []any{resultID},
 	},
 	{
 		method: "LabReports.Create", op: "POST /lab_report/v1/parser/job", url: "/lab_report/v1/parser/job",
@@ -213,51 +181,39 @@ var labCalls = []apiCall{
 			{"name": "file", "file": "Bericht \"1\".pdf", "type": "application/pdf", "content": "%PDF-1.7\n"},
 			{"name": "file", "file": "page.txt", "type": "text/plain; charset=utf-8", "content": "text"}]`,
 		response: parsingJobJSON,
-		call: func(ctx context.Context, c *labhealth.Client, opts ...labhealth.CallOption) (any, error) {
-			return c.LabReports.Create(ctx, labhealth.CreateParsingJobBody{
-				UserID: userID, NeedsHumanReview: true, Files: []labhealth.LabReportFile{
-					{Name: `Bericht "1".pdf`, Content: []byte("%PDF-1.7\n")}, {Name: "page.txt", Content: []byte("text")},
-				},
-			}, opts...)
-		},
+		args: []any{labhealth.CreateParsingJobBody{
+			UserID: userID, NeedsHumanReview: true, Files: []labhealth.LabReportFile{
+				{Name: `Bericht "1".pdf`, Content: []byte("%PDF-1.7\n")}, {Name: "page.txt", Content: []byte("text")},
+			},
+		}},
 	},
 	{
 		method: "LabReports.Get", op: "GET /lab_report/v1/parser/job/{job_id}",
 		url: "/lab_report/v1/parser/job/6d1f2c3b-4a59-4687-9b7c-8d9e0f1a2b3c", response: parsingJobJSON,
-		call: func(ctx context.Context, c *labhealth.Client, opts ...labhealth.CallOption) (any, error) {
-			return c.LabReports.Get(ctx, resultID, opts...)
-		},
+		args: []any{resultID},
 	},
 	{
 		method: "Users.CreateSignInToken", op: "POST /v2/user/{user_id}/sign_in_token",
 		url:      "/v2/user/11111111-2222-4333-8444-555555555555/sign_in_token",
 		response: `{"user_id": "11111111-2222-4333-8444-555555555555", "sign_in_token": "sit_1"}`,
-		call: func(ctx context.Context, c *labhealth.Client, opts ...labhealth.CallOption) (any, error) {
-			return c.Users.CreateSignInToken(ctx, userID, opts...)
-		},
+		args:     []any{userID},
 	},
 	{
 		method: "Link.ConnectPassword", op: "POST /v2/link/provider/password/{provider}", url: "/v2/link/provider/password/whoop",
 		body: `{"username": "ada", "password": "secret", "region": "us"}`, response: providerLinkJSON,
-		call: func(ctx context.Context, c *labhealth.Client, opts ...labhealth.CallOption) (any, error) {
-			return c.Link.ConnectPassword(ctx, labhealth.ProviderWhoop, labhealth.ConnectPasswordBody{Username: "ada", Password: "secret", Region: new("us")}, opts...)
-		},
+		args: []any{labhealth.ProviderWhoop, labhealth.ConnectPasswordBody{Username: "ada", Password: "secret", Region: new("us")}},
 	},
 	{
 		method: "Link.CompletePasswordMFA", op: "POST /v2/link/provider/password/{provider}/complete_mfa",
 		url: "/v2/link/provider/password/whoop/complete_mfa", body: `{"mfa_code": "123456"}`, response: providerLinkJSON,
-		call: func(ctx context.Context, c *labhealth.Client, opts ...labhealth.CallOption) (any, error) {
-			return c.Link.CompletePasswordMFA(ctx, labhealth.ProviderWhoop, "123456", opts...)
-		},
+		args: []any{labhealth.ProviderWhoop, "123456"},
 	},
 	{
 		method: "Link.ConnectEmail", op: "POST /v2/link/provider/email/{provider}", url: "/v2/link/provider/email/freestyle_libre",
 		body: `{"email": "ada@example.com", "provider": "freestyle_libre", "region": "de"}`,
-		call: func(ctx context.Context, c *labhealth.Client, opts ...labhealth.CallOption) (any, error) {
-			return nil, c.Link.ConnectEmail(ctx, labhealth.ProviderFreeStyleLibre, labhealth.ConnectEmailBody{
-				Email: "ada@example.com", Provider: new(labhealth.ProviderFreeStyleLibre), Region: new("de"), //lint:ignore SA1019 it is tested
-			}, opts...)
-		},
+		args: []any{labhealth.ProviderFreeStyleLibre, labhealth.ConnectEmailBody{
+			Email: "ada@example.com", Provider: new(labhealth.ProviderFreeStyleLibre), Region: new("de"), //lint:ignore SA1019 it is tested
+		}},
 	},
 }
 

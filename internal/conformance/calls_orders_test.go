@@ -3,8 +3,6 @@
 package conformance
 
 import (
-	"bytes"
-	"context"
 	"time"
 
 	"github.com/google/uuid"
@@ -110,65 +108,41 @@ const metadataJSON = `{
 	"patient_id": "P-1", "account_id": "A-1"
 }`
 
-// written returns what a call for a PDF wrote.
-func written(call func(w *bytes.Buffer) (int64, error)) (string, error) {
-	var b bytes.Buffer
-	n, err := call(&b)
-	if n != int64(b.Len()) {
-		return "another number of bytes", err
-	}
-	return b.String(), err
-}
+var callTime = time.Date(2025, time.March, 4, 12, 0, 0, 0, time.FixedZone("", 3600))
 
 var orderCalls = []apiCall{
 	{
 		method: "Orders.Import", op: "POST /v3/order/import", url: "/v3/order/import", body: importJSON, response: placedJSON,
-		call: func(ctx context.Context, c *labhealth.Client, opts ...labhealth.CallOption) (any, error) {
-			return c.Orders.Import(ctx, importBody(), opts...)
-		},
+		args: []any{importBody()},
 	},
 	{
 		method: "Orders.Create", op: "POST /v3/order", url: "/v3/order", body: createJSON, response: placedJSON,
-		call: func(ctx context.Context, c *labhealth.Client, opts ...labhealth.CallOption) (any, error) {
-			return c.Orders.Create(ctx, createBody(), opts...)
-		},
+		args: []any{createBody()},
 	},
 	{
 		method: "Orders.Create", op: "POST /v3/order", url: "/v3/order", body: fullCreateJSON, response: placedJSON,
-		call: func(ctx context.Context, c *labhealth.Client, opts ...labhealth.CallOption) (any, error) {
-			return c.Orders.Create(ctx, fullCreateBody(), opts...)
-		},
+		args: []any{fullCreateBody()},
 	},
 	{
 		method: "Orders.Update", op: "PATCH /v3/order/{order_id}", url: orderURL, body: `{"activate_by":"2999-12-31"}`, response: placedJSON,
-		call: func(ctx context.Context, c *labhealth.Client, opts ...labhealth.CallOption) (any, error) {
-			return c.Orders.Update(ctx, orderID, labhealth.UpdateOrderBody{ActivateBy: labhealth.Value(future)}, opts...)
-		},
+		args: []any{orderID, labhealth.UpdateOrderBody{ActivateBy: labhealth.Value(future)}},
 	},
 	{
 		method: "Orders.Reschedule", op: "PATCH /v3/order/{order_id}", url: orderURL, body: `{"activate_by":"2999-12-31"}`, response: placedJSON,
-		call: func(ctx context.Context, c *labhealth.Client, opts ...labhealth.CallOption) (any, error) {
-			return c.Orders.Reschedule(ctx, orderID, future, opts...)
-		},
+		args: []any{orderID, future},
 	},
 	{
 		method: "Orders.Release", op: "PATCH /v3/order/{order_id}", url: orderURL, body: `{"activate_by":null}`, response: placedJSON,
-		call: func(ctx context.Context, c *labhealth.Client, opts ...labhealth.CallOption) (any, error) {
-			return c.Orders.Release(ctx, orderID, opts...)
-		},
+		args: []any{orderID},
 	},
 	{
 		method: "Orders.Get", op: "GET /v3/order/{order_id}", url: orderURL, response: orderJSON,
-		call: func(ctx context.Context, c *labhealth.Client, opts ...labhealth.CallOption) (any, error) {
-			return c.Orders.Get(ctx, orderID, opts...)
-		},
+		args: []any{orderID},
 	},
 	{
 		method: "Orders.RequisitionPDF", op: "GET /v3/order/{order_id}/requisition/pdf", url: orderURL + "/requisition/pdf",
 		response: onePDF, want: onePDFAsJSON,
-		call: func(ctx context.Context, c *labhealth.Client, opts ...labhealth.CallOption) (any, error) {
-			return written(func(w *bytes.Buffer) (int64, error) { return c.Orders.RequisitionPDF(ctx, orderID, w, opts...) })
-		},
+		args: []any{orderID},
 	},
 	ordersListed("", labhealth.ListOrdersParams{}),
 	ordersListed("?interpretation=abnormal", labhealth.ListOrdersParams{Interpretation: labhealth.InterpretationAbnormal}),
@@ -194,61 +168,44 @@ var orderCalls = []apiCall{
 		}),
 	{
 		method: "Orders.Cancel", op: "POST /v3/order/{order_id}/cancel", url: orderURL + "/cancel", response: fullOrderJSON,
-		call: func(ctx context.Context, c *labhealth.Client, opts ...labhealth.CallOption) (any, error) {
-			return c.Orders.Cancel(ctx, orderID, opts...)
-		},
+		args: []any{orderID},
 	},
 	{
 		method: "Orders.MarkDrawCompleted", op: "PATCH /v3/order/{order_id}/draw_completed", url: orderURL + "/draw_completed", response: placedJSON,
-		call: func(ctx context.Context, c *labhealth.Client, opts ...labhealth.CallOption) (any, error) {
-			return c.Orders.MarkDrawCompleted(ctx, orderID, opts...)
-		},
+		args: []any{orderID},
 	},
 	{
 		method: "Orders.ResendEvents", op: "POST /v3/order/resend_events", url: "/v3/order/resend_events",
 		body: `{"order_ids": ["0b5e7f3a-1c2d-4e3f-8a9b-0c1d2e3f4a5b"], "start_at": "2025-03-04T12:00:00+01:00",
 			"end_at": "2025-05-03T12:00:00+01:00"}`,
 		response: `{"order_ids": ["0b5e7f3a-1c2d-4e3f-8a9b-0c1d2e3f4a5b"]}`,
-		call: func(ctx context.Context, c *labhealth.Client, opts ...labhealth.CallOption) (any, error) {
-			start := time.Date(2025, time.March, 4, 12, 0, 0, 0, time.FixedZone("", 3600))
-			return c.Orders.ResendEvents(ctx, labhealth.ResendEventsBody{
-				OrderIDs: []uuid.UUID{orderID}, StartAt: &start, EndAt: new(start.AddDate(0, 0, 60)),
-			}, opts...)
-		},
+		args:     []any{labhealth.ResendEventsBody{OrderIDs: []uuid.UUID{orderID}, StartAt: &callTime, EndAt: new(callTime.AddDate(0, 0, 60))}},
 	},
 	{
 		method: "Orders.CommunicationSettings", op: "GET /v3/order/{order_id}/communication_settings", url: orderURL + "/communication_settings",
 		response: `{"order_id": "0b5e7f3a-1c2d-4e3f-8a9b-0c1d2e3f4a5b", "sms_enabled": true}`,
-		call: func(ctx context.Context, c *labhealth.Client, opts ...labhealth.CallOption) (any, error) {
-			return c.Orders.CommunicationSettings(ctx, orderID, opts...)
-		},
+		args:     []any{orderID},
 	},
 	{
 		method: "Orders.UpdateCommunicationSettings", op: "PATCH /v3/order/{order_id}/communication_settings", url: orderURL + "/communication_settings",
 		body:     `{"sms_enabled": false}`,
 		response: `{"order_id": "0b5e7f3a-1c2d-4e3f-8a9b-0c1d2e3f4a5b", "sms_enabled": false}`,
-		call: func(ctx context.Context, c *labhealth.Client, opts ...labhealth.CallOption) (any, error) {
-			return c.Orders.UpdateCommunicationSettings(ctx, orderID, labhealth.UpdateCommunicationSettingsBody{}, opts...)
-		},
+		args:     []any{orderID, labhealth.UpdateCommunicationSettingsBody{}},
 	},
 	{
 		method: "Orders.Simulate", op: "POST /v3/order/{order_id}/test", body: `{"interpretation": "critical", "result_types": ["range", "comment"], "has_missing_results": false}`,
 		url: orderURL + "/test?delay=0&final_status=completed.testkit.corrected",
-		call: func(ctx context.Context, c *labhealth.Client, opts ...labhealth.CallOption) (any, error) {
-			return nil, c.Orders.Simulate(ctx, orderID, labhealth.SimulateParams{
-				FinalStatus: labhealth.OrderStatusCompletedTestkitCorrected, Delay: new(int64(0)),
-				Flags: labhealth.SimulationFlags{
-					Interpretation: labhealth.InterpretationCritical, HasMissingResults: new(false),
-					ResultTypes: []labhealth.ResultType{labhealth.ResultTypeRange, labhealth.ResultTypeComment},
-				},
-			}, opts...)
-		},
+		args: []any{orderID, labhealth.SimulateParams{
+			FinalStatus: labhealth.OrderStatusCompletedTestkitCorrected, Delay: new(int64(0)),
+			Flags: labhealth.SimulationFlags{
+				Interpretation: labhealth.InterpretationCritical, HasMissingResults: new(false),
+				ResultTypes: []labhealth.ResultType{labhealth.ResultTypeRange, labhealth.ResultTypeComment},
+			},
+		}},
 	},
 	{
 		method: "Orders.Simulate", op: "POST /v3/order/{order_id}/test", url: orderURL + "/test", body: `{}`,
-		call: func(ctx context.Context, c *labhealth.Client, opts ...labhealth.CallOption) (any, error) {
-			return nil, c.Orders.Simulate(ctx, orderID, labhealth.SimulateParams{}, opts...)
-		},
+		args: []any{orderID, labhealth.SimulateParams{}},
 	},
 	{
 		method: "Orders.CreateTestkit", op: "POST /v3/order/testkit", url: "/v3/order/testkit", response: placedJSON,
@@ -258,9 +215,7 @@ var orderCalls = []apiCall{
 				"state": "CA", "zip": "94105-1234", "country": "US", "phone_number": "+14155550123"},
 			"passthrough": "ours", "lab_account_id": "aaaaaaaa-bbbb-4ccc-8ddd-eeeeeeeeeeee"
 		}`,
-		call: func(ctx context.Context, c *labhealth.Client, opts ...labhealth.CallOption) (any, error) {
-			return c.Orders.CreateTestkit(ctx, testkitBody(), opts...)
-		},
+		args: []any{testkitBody()},
 	},
 	{
 		method: "Orders.RegisterTestkit", op: "POST /v3/order/testkit/register", url: "/v3/order/testkit/register", response: placedJSON,
@@ -273,68 +228,43 @@ var orderCalls = []apiCall{
 			"health_insurance": ` + insuranceJSON + `,
 			"consents": [{"consentType": "terms-of-use"}]
 		}`,
-		call: func(ctx context.Context, c *labhealth.Client, opts ...labhealth.CallOption) (any, error) {
-			return c.Orders.RegisterTestkit(ctx, registrationBody(), opts...)
-		},
+		args: []any{registrationBody()},
 	},
 	{
 		method: "Orders.ResultsMetadata", op: "GET /v3/order/{order_id}/result/metadata", url: orderURL + "/result/metadata", response: metadataJSON,
-		call: func(ctx context.Context, c *labhealth.Client, opts ...labhealth.CallOption) (any, error) {
-			return c.Orders.ResultsMetadata(ctx, orderID, opts...)
-		},
+		args: []any{orderID},
 	},
 	{
 		method: "Orders.ResultsPDF", op: "GET /v3/order/{order_id}/result/pdf", url: orderURL + "/result/pdf", response: onePDF, want: onePDFAsJSON,
-		call: func(ctx context.Context, c *labhealth.Client, opts ...labhealth.CallOption) (any, error) {
-			return written(func(w *bytes.Buffer) (int64, error) { return c.Orders.ResultsPDF(ctx, orderID, w, opts...) })
-		},
+		args: []any{orderID},
 	},
 	{
 		method: "Orders.LabelsPDF", op: "GET /v3/order/{order_id}/labels/pdf", response: onePDF, want: onePDFAsJSON,
-		url: orderURL + "/labels/pdf?collection_date=2025-03-04T12%3A00%3A00%2B01%3A00&number_of_labels=12",
-		call: func(ctx context.Context, c *labhealth.Client, opts ...labhealth.CallOption) (any, error) {
-			at := time.Date(2025, time.March, 4, 12, 0, 0, 0, time.FixedZone("", 3600))
-			return written(func(w *bytes.Buffer) (int64, error) {
-				return c.Orders.LabelsPDF(ctx, orderID, labhealth.LabelsPDFParams{CollectionDate: at, NumberOfLabels: 12}, w, opts...)
-			})
-		},
+		url:  orderURL + "/labels/pdf?collection_date=2025-03-04T12%3A00%3A00%2B01%3A00&number_of_labels=12",
+		args: []any{orderID, labhealth.LabelsPDFParams{CollectionDate: callTime, NumberOfLabels: 12}},
 	},
 	{
 		method: "Orders.ABNPDF", op: "GET /v3/order/{order_id}/abn_pdf", url: orderURL + "/abn_pdf", response: onePDF, want: onePDFAsJSON,
-		call: func(ctx context.Context, c *labhealth.Client, opts ...labhealth.CallOption) (any, error) {
-			return written(func(w *bytes.Buffer) (int64, error) { return c.Orders.ABNPDF(ctx, orderID, w, opts...) })
-		},
+		args: []any{orderID},
 	},
 	{
 		method: "Orders.CollectionInstructionsPDF", op: "GET /v3/order/{order_id}/collection_instruction_pdf",
 		url: orderURL + "/collection_instruction_pdf", response: onePDF, want: onePDFAsJSON,
-		call: func(ctx context.Context, c *labhealth.Client, opts ...labhealth.CallOption) (any, error) {
-			return written(func(w *bytes.Buffer) (int64, error) {
-				return c.Orders.CollectionInstructionsPDF(ctx, orderID, w, opts...)
-			})
-		},
+		args: []any{orderID},
 	},
 	{
 		method: "OrderTransactions.Get", op: "GET /v3/order_transaction/{transaction_id}", url: transactionURL, response: transactionJSON,
-		call: func(ctx context.Context, c *labhealth.Client, opts ...labhealth.CallOption) (any, error) {
-			return c.OrderTransactions.Get(ctx, transactionID, opts...)
-		},
+		args: []any{transactionID},
 	},
 	{
 		method: "OrderTransactions.Results", op: "GET /v3/order_transaction/{transaction_id}/result", url: transactionURL + "/result",
 		response: `{"metadata": ` + metadataJSON + `, "results": [` + resultJSON + `], "missing_results": null}`,
-		call: func(ctx context.Context, c *labhealth.Client, opts ...labhealth.CallOption) (any, error) {
-			return c.OrderTransactions.Results(ctx, transactionID, opts...)
-		},
+		args:     []any{transactionID},
 	},
 	{
 		method: "OrderTransactions.ResultsPDF", op: "GET /v3/order_transaction/{transaction_id}/result/pdf",
 		url: transactionURL + "/result/pdf", response: onePDF, want: onePDFAsJSON,
-		call: func(ctx context.Context, c *labhealth.Client, opts ...labhealth.CallOption) (any, error) {
-			return written(func(w *bytes.Buffer) (int64, error) {
-				return c.OrderTransactions.ResultsPDF(ctx, transactionID, w, opts...)
-			})
-		},
+		args: []any{transactionID},
 	},
 }
 
@@ -399,8 +329,6 @@ const insuranceJSON = `{
 func ordersListed(query string, params labhealth.ListOrdersParams) apiCall {
 	return apiCall{
 		method: "Orders.List", op: "GET /orders", url: "/orders" + query, response: `{"orders":[` + orderJSON + `],"total":101,"page":3,"size":100}`,
-		call: func(ctx context.Context, c *labhealth.Client, opts ...labhealth.CallOption) (any, error) {
-			return c.Orders.List(ctx, params, opts...)
-		},
+		args: []any{params},
 	}
 }

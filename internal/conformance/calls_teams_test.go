@@ -1,7 +1,6 @@
 package conformance
 
 import (
-	"context"
 	"encoding/json"
 
 	"github.com/labhealth/labhealth-go"
@@ -33,50 +32,38 @@ var teamAPICalls = []apiCall{
 		method: "Team.Get", op: "GET /v2/team/{team_id}",
 		url:      "/v2/team/aaaaaaaa-bbbb-4ccc-8ddd-eeeeeeeeeeee",
 		response: teamDetailsJSON,
-		call: func(ctx context.Context, c *labhealth.Client, opts ...labhealth.CallOption) (any, error) {
-			return c.Team.Get(ctx, teamID, opts...)
-		},
+		args:     []any{teamID},
 	},
 	{
 		method: "Team.SearchUsers", op: "GET /v2/team/users/search",
 		url:      "/v2/team/users/search?query_id=a%26b",
 		response: "[" + userJSON + "]",
-		call: func(ctx context.Context, c *labhealth.Client, opts ...labhealth.CallOption) (any, error) {
-			return c.Team.SearchUsers(ctx, labhealth.SearchUsersParams{QueryID: "a&b"}, opts...)
-		},
+		args:     []any{labhealth.SearchUsersParams{QueryID: "a&b"}},
 	},
 	{
 		method: "Team.SearchUsers", op: "GET /v2/team/users/search",
 		url:      "/v2/team/users/search",
 		response: `[]`,
-		call: func(ctx context.Context, c *labhealth.Client, opts ...labhealth.CallOption) (any, error) {
-			return c.Team.SearchUsers(ctx, labhealth.SearchUsersParams{}, opts...)
-		},
+		args:     []any{labhealth.SearchUsersParams{}},
 	},
 	{
 		method: "Team.SourcePriorities", op: "GET /v2/team/source/priorities",
 		url:      "/v2/team/source/priorities?data_type=sleep",
 		response: prioritiesJSON,
-		call: func(ctx context.Context, c *labhealth.Client, opts ...labhealth.CallOption) (any, error) {
-			return c.Team.SourcePriorities(ctx, labhealth.SourcePrioritiesParams{DataType: labhealth.PriorityResourceSleep}, opts...)
-		},
+		args:     []any{labhealth.SourcePrioritiesParams{DataType: labhealth.PriorityResourceSleep}},
 	},
 	{
 		method: "Team.UpdateSourcePriorities", op: "PATCH /v2/team/source/priorities",
 		url:      "/v2/team/source/priorities",
 		body:     prioritiesJSON,
 		response: prioritiesJSON,
-		call: func(ctx context.Context, c *labhealth.Client, opts ...labhealth.CallOption) (any, error) {
-			return c.Team.UpdateSourcePriorities(ctx, json.RawMessage(prioritiesJSON), opts...)
-		},
+		args:     []any{json.RawMessage(prioritiesJSON)},
 	},
 	{
 		method: "Team.Physicians", op: "GET /v2/team/{team_id}/physicians",
 		url:      "/v2/team/aaaaaaaa-bbbb-4ccc-8ddd-eeeeeeeeeeee/physicians",
 		response: `[{"first_name": "Jane", "last_name": "Doctor", "npi": "1234567893"}]`,
-		call: func(ctx context.Context, c *labhealth.Client, opts ...labhealth.CallOption) (any, error) {
-			return c.Team.Physicians(ctx, teamID, opts...)
-		},
+		args:     []any{teamID},
 	},
 	{
 		method: "Link.CreateToken", op: "POST /v2/link/token",
@@ -84,55 +71,42 @@ var teamAPICalls = []apiCall{
 		body: `{"user_id": "11111111-2222-4333-8444-555555555555", "provider": "oura", "redirect_url": "https://example.com/back",
 			"filter_on_providers": ["oura", "new"], "on_error": "redirect", "on_close": "redirect"}`,
 		response: linkTokenJSON,
-		call: func(ctx context.Context, c *labhealth.Client, opts ...labhealth.CallOption) (any, error) {
-			return c.Link.CreateToken(ctx, labhealth.CreateLinkTokenBody{
-				UserID: userID, Provider: new(labhealth.ProviderOura), RedirectURL: new("https://example.com/back"),
-				FilterOnProviders: []labhealth.Provider{labhealth.ProviderOura, "new"}, OnError: new("redirect"), OnClose: new("redirect"),
-			}, opts...)
-		},
+		args: []any{labhealth.CreateLinkTokenBody{
+			UserID: userID, Provider: new(labhealth.ProviderOura), RedirectURL: new("https://example.com/back"),
+			FilterOnProviders: []labhealth.Provider{labhealth.ProviderOura, "new"}, OnError: new("redirect"), OnClose: new("redirect"),
+		}},
 	},
 	{
 		method: "Link.CreateToken", op: "POST /v2/link/token",
 		url:      "/v2/link/token",
 		body:     `{"user_id": "11111111-2222-4333-8444-555555555555"}`,
 		response: linkTokenJSON,
-		call: func(ctx context.Context, c *labhealth.Client, opts ...labhealth.CallOption) (any, error) {
-			return c.Link.CreateToken(ctx, labhealth.CreateLinkTokenBody{UserID: userID}, opts...)
-		},
+		args:     []any{labhealth.CreateLinkTokenBody{UserID: userID}},
 	},
 	{
 		method: "Link.OAuth", op: "GET /v2/link/provider/oauth/{oauth_provider}",
 		url:      "/v2/link/provider/oauth/oura",
 		response: linkSourceJSON,
-		call: func(ctx context.Context, c *labhealth.Client, opts ...labhealth.CallOption) (any, error) {
-			return c.Link.OAuth(ctx, labhealth.ProviderOura, opts...)
-		},
+		args:     []any{labhealth.ProviderOura},
 	},
 	{
 		method: "Link.Providers", op: "GET /v2/link/providers",
 		url: "/v2/link/providers",
 		response: `[{"id": 7, "name": "Whoop", "slug": "whoop", "description": "Recovery.", "logo": "https://example.com/whoop.png",
 			"oauth_url": "https://oauth.example.com/whoop", "auth_type": "password", "form_components": {"username": {"label": "Email"}}}]`,
-		call: func(ctx context.Context, c *labhealth.Client, opts ...labhealth.CallOption) (any, error) {
-			return c.Link.Providers(ctx, opts...)
-		},
 	},
 	{
 		method: "Link.ConnectDemo", op: "POST /v2/link/connect/demo",
 		url:      "/v2/link/connect/demo",
 		body:     `{"user_id": "11111111-2222-4333-8444-555555555555", "provider": "fitbit"}`,
 		response: `{"success": true, "detail": "The demo provider is connected"}`,
-		call: func(ctx context.Context, c *labhealth.Client, opts ...labhealth.CallOption) (any, error) {
-			return c.Link.ConnectDemo(ctx, labhealth.ConnectDemoBody{UserID: userID, Provider: labhealth.ProviderFitbit}, opts...)
-		},
+		args:     []any{labhealth.ConnectDemoBody{UserID: userID, Provider: labhealth.ProviderFitbit}},
 	},
 	{
 		method: "Providers.List", op: "GET /v2/providers",
 		url: "/v2/providers?source_type=ble",
 		response: `[{"name": "Omron", "slug": "omron_ble", "description": "Cuffs.", "logo": null, "auth_type": "", "supported_resources": ["blood_pressure"]},
 			{"name": "Oura", "slug": "oura", "description": "Rings.", "logo": "https://example.com/oura.png", "auth_type": "oauth", "supported_resources": []}]`,
-		call: func(ctx context.Context, c *labhealth.Client, opts ...labhealth.CallOption) (any, error) {
-			return c.Providers.List(ctx, labhealth.ListProvidersParams{SourceType: labhealth.SourceTypeBLE}, opts...)
-		},
+		args: []any{labhealth.ListProvidersParams{SourceType: labhealth.SourceTypeBLE}},
 	},
 }

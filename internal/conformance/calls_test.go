@@ -1,9 +1,9 @@
 package conformance
 
 import (
+	"bytes"
 	"context"
 	"io"
-	"iter"
 	"net/http"
 	"reflect"
 	"slices"
@@ -27,7 +27,7 @@ type apiCall struct {
 	// want is the value as JSON, if it is not the response itself: that of an iterator is a list,
 	// that of a PDF is the string that was written.
 	want string
-	call func(context.Context, *labhealth.Client, ...labhealth.CallOption) (value any, err error)
+	args []any // arguments of the method, without the context, the writer of a PDF and the options
 }
 
 // apiCalls has every method of the team API that has no literal test elsewhere.
@@ -38,6 +38,49 @@ var testedElsewhere = map[string]string{"Orders.All": "paging_test.go", "Users.A
 
 // isPDF reports whether a call streams a PDF.
 func (c apiCall) isPDF() bool { return strings.HasPrefix(c.response, "%PDF") }
+
+// call calls the method of the row.
+func (c apiCall) call(ctx context.Context, client *labhealth.Client, opts ...labhealth.CallOption) (value any, err error) {
+	return callMethod(ctx, client, c.method, c.args, opts...)
+}
+
+// callMethod calls a method of a service of a client, such as "Orders.Get". The value of an iterator
+// is the list of its elements, that of a PDF what was written.
+func callMethod(ctx context.Context, client any, name string, args []any, opts ...labhealth.CallOption) (any, error) {
+	service, name, _ := strings.Cut(name, ".")
+	method := reflect.ValueOf(client).Elem().FieldByName(service).MethodByName(name)
+	in := []reflect.Value{reflect.ValueOf(ctx)}
+	for _, arg := range args {
+		param := method.Type().In(len(in))
+		if arg == nil {
+			in = append(in, reflect.Zero(param))
+			continue
+		}
+		in = append(in, reflect.ValueOf(arg).Convert(param))
+	}
+	var pdf bytes.Buffer
+	isPDF := method.Type().In(len(in)) == reflect.TypeFor[io.Writer]()
+	if isPDF {
+		in = append(in, reflect.ValueOf(&pdf))
+	}
+	for _, opt := range opts {
+		in = append(in, reflect.ValueOf(opt))
+	}
+	out := method.Call(in)
+	if out[0].Kind() == reflect.Func {
+		return collectAny(out[0])
+	}
+	err, _ := out[len(out)-1].Interface().(error)
+	switch {
+	case len(out) == 1:
+		return nil, err
+	case isPDF && out[0].Int() != int64(pdf.Len()):
+		return "another number of bytes", err
+	case isPDF:
+		return pdf.String(), err
+	}
+	return out[0].Interface(), err
+}
 
 // isRepeatable reports whether a call may be repeated: it is a read, or sends an idempotency key.
 func (c apiCall) isRepeatable(t *testing.T) bool {
@@ -71,15 +114,16 @@ func isNothing(value any) bool {
 	return v.IsZero() || v.Kind() == reflect.Slice && v.Len() == 0
 }
 
-// collect returns the elements of an iterator until its end or an error.
-func collect[E any](all iter.Seq2[*E, error]) (list []*E, err error) {
-	for e, err := range all {
-		if err != nil {
-			return list, err
+// collectAny returns the elements of an iterator, or its error.
+func collectAny(all reflect.Value) (any, error) {
+	list := reflect.MakeSlice(reflect.SliceOf(all.Type().In(0).In(0)), 0, 0)
+	for e, err := range all.Seq2() {
+		if !err.IsNil() {
+			return nil, err.Interface().(error)
 		}
-		list = append(list, e)
+		list = reflect.Append(list, e)
 	}
-	return list, nil
+	return list.Interface(), nil
 }
 
 // forEachCall runs a test for each row.

@@ -1,7 +1,6 @@
 package conformance
 
 import (
-	"context"
 	"time"
 
 	"github.com/google/uuid"
@@ -37,20 +36,16 @@ const (
 var userCalls = []apiCall{
 	{
 		method: "Users.Create", op: "POST /v2/user", url: "/v2/user", body: `{"client_user_id":"ada"}`, response: userJSON,
-		call: func(ctx context.Context, c *labhealth.Client, opts ...labhealth.CallOption) (any, error) {
-			return c.Users.Create(ctx, labhealth.CreateUserBody{ClientUserID: "ada"}, opts...)
-		},
+		args: []any{labhealth.CreateUserBody{ClientUserID: "ada"}},
 	},
 	{
 		method: "Users.Create", op: "POST /v2/user", url: "/v2/user", response: userJSON,
 		body: `{"client_user_id":"ada","fallback_time_zone":"Europe/London",
 			"fallback_birth_date":"1950-01-31","ingestion_start":"2025-03-04","ingestion_end":"2999-12-31"}`,
-		call: func(ctx context.Context, c *labhealth.Client, opts ...labhealth.CallOption) (any, error) {
-			return c.Users.Create(ctx, labhealth.CreateUserBody{
-				ClientUserID: "ada", FallbackTimeZone: new("Europe/London"), FallbackBirthDate: &labhealth.Date{Year: 1950, Month: time.January, Day: 31},
-				IngestionStart: &labhealth.Date{Year: 2025, Month: time.March, Day: 4}, IngestionEnd: &future,
-			}, opts...)
-		},
+		args: []any{labhealth.CreateUserBody{
+			ClientUserID: "ada", FallbackTimeZone: new("Europe/London"), FallbackBirthDate: &labhealth.Date{Year: 1950, Month: time.January, Day: 31},
+			IngestionStart: &labhealth.Date{Year: 2025, Month: time.March, Day: 4}, IngestionEnd: &future,
+		}},
 	},
 	usersListed("", labhealth.ListUsersParams{}),
 	usersListed("?offset=200", labhealth.ListUsersParams{Offset: 200}),
@@ -61,56 +56,48 @@ var userCalls = []apiCall{
 		url: "/v2/user/11111111-2222-4333-8444-555555555555",
 		body: `{"client_user_id": "grete", "fallback_time_zone": "Europe/London", "fallback_birth_date": "1990-01-31",
 			"ingestion_start": null, "ingestion_end": "2999-12-31"}`,
-		call: func(ctx context.Context, c *labhealth.Client, opts ...labhealth.CallOption) (any, error) {
-			return nil, c.Users.Update(ctx, userID, labhealth.UpdateUserBody{
-				ClientUserID: new("grete"), FallbackTimeZone: labhealth.Value("Europe/London"),
-				FallbackBirthDate: labhealth.Value(labhealth.Date{Year: 1990, Month: time.January, Day: 31}),
-				IngestionStart:    labhealth.Null[labhealth.Date](), IngestionEnd: labhealth.Value(future),
-			}, opts...)
-		},
+		args: []any{userID, labhealth.UpdateUserBody{
+			ClientUserID: new("grete"), FallbackTimeZone: labhealth.Value("Europe/London"),
+			FallbackBirthDate: labhealth.Value(labhealth.Date{Year: 1990, Month: time.January, Day: 31}),
+			IngestionStart:    labhealth.Null[labhealth.Date](), IngestionEnd: labhealth.Value(future),
+		}},
 	},
 	{
 		method: "Users.Update", op: "PATCH /v2/user/{user_id}",
 		url:  "/v2/user/11111111-2222-4333-8444-555555555555",
 		body: `{"fallback_time_zone": null}`,
-		call: func(ctx context.Context, c *labhealth.Client, opts ...labhealth.CallOption) (any, error) {
-			return nil, c.Users.Update(ctx, userID, labhealth.UpdateUserBody{FallbackTimeZone: labhealth.Null[string]()}, opts...)
-		},
+		args: []any{userID, labhealth.UpdateUserBody{FallbackTimeZone: labhealth.Null[string]()}},
 	},
 	{
 		method: "Users.Info", op: "GET /v2/user/{user_id}/info/latest",
 		url:      "/v2/user/11111111-2222-4333-8444-555555555555/info/latest",
 		response: userInfoJSON,
-		call: func(ctx context.Context, c *labhealth.Client, opts ...labhealth.CallOption) (any, error) {
-			return c.Users.Info(ctx, userID, opts...)
-		},
+		args:     []any{userID},
 	},
 	{
 		method: "Users.UpdateInfo", op: "PATCH /v2/user/{user_id}/info",
 		url:      "/v2/user/11111111-2222-4333-8444-555555555555/info",
 		body:     userInfoJSON,
 		response: userInfoJSON,
-		call: func(ctx context.Context, c *labhealth.Client, opts ...labhealth.CallOption) (any, error) {
-			return c.Users.UpdateInfo(ctx, userID, labhealth.UpdateUserInfoBody{
-				FirstName: "Ada", LastName: "Example", Email: "ada@example.com", PhoneNumber: "+14155550123", Gender: labhealth.GenderFemale,
-				DOB: labhealth.Date{Year: 1990, Month: time.January, Day: 31},
+		args: []any{userID, labhealth.UpdateUserInfoBody{
+			FirstName: "Ada", LastName: "Example", Email: "ada@example.com", PhoneNumber: "+14155550123", Gender: labhealth.GenderFemale,
+			DOB: labhealth.Date{Year: 1990, Month: time.January, Day: 31},
+			Address: labhealth.Address{
+				FirstLine: "1 Example St", SecondLine: new("Apt 2"), Country: "US", Zip: "94105", City: "San Francisco", State: "CA",
+				AccessNotes: new("Ring twice"),
+			},
+			MedicalProxy: labhealth.Value(labhealth.GuarantorDetails{
+				FirstName: "Jane", LastName: "Example", PhoneNumber: "+14155550124", HouseholdIncome: new(int64(50000)),
+				HouseholdSize: new(int64(3)), Email: new("jane@example.com"),
 				Address: labhealth.Address{
-					FirstLine: "1 Example St", SecondLine: new("Apt 2"), Country: "US", Zip: "94105", City: "San Francisco", State: "CA",
-					AccessNotes: new("Ring twice"),
+					FirstLine: "2 Example St", SecondLine: new(""), Country: "US", Zip: "94105", City: "San Francisco", State: "CA",
+					AccessNotes: new("Ring once"),
 				},
-				MedicalProxy: labhealth.Value(labhealth.GuarantorDetails{
-					FirstName: "Jane", LastName: "Example", PhoneNumber: "+14155550124", HouseholdIncome: new(int64(50000)),
-					HouseholdSize: new(int64(3)), Email: new("jane@example.com"),
-					Address: labhealth.Address{
-						FirstLine: "2 Example St", SecondLine: new(""), Country: "US", Zip: "94105", City: "San Francisco", State: "CA",
-						AccessNotes: new("Ring once"),
-					},
-				}),
-				Race: labhealth.Value(labhealth.RaceOther), Ethnicity: labhealth.Value(labhealth.EthnicityNonHispanic),
-				SexualOrientation: labhealth.Value(labhealth.SexualOrientationDontKnow),
-				GenderIdentity:    labhealth.Value(labhealth.GenderIdentityFemale),
-			}, opts...)
-		},
+			}),
+			Race: labhealth.Value(labhealth.RaceOther), Ethnicity: labhealth.Value(labhealth.EthnicityNonHispanic),
+			SexualOrientation: labhealth.Value(labhealth.SexualOrientationDontKnow),
+			GenderIdentity:    labhealth.Value(labhealth.GenderIdentityFemale),
+		}},
 	},
 	{
 		method: "Users.UpdateInfo", op: "PATCH /v2/user/{user_id}/info",
@@ -118,89 +105,69 @@ var userCalls = []apiCall{
 		body: `{"first_name": "A", "last_name": "B", "email": "a@example.com", "phone_number": "1", "gender": "x", "dob": "1990-05-01",
 			"address": {"first_line": "1", "country": "US", "zip": "2", "city": "C", "state": "S"}, "race": null, "medical_proxy": null}`,
 		response: userInfoJSON,
-		call: func(ctx context.Context, c *labhealth.Client, opts ...labhealth.CallOption) (any, error) {
-			return c.Users.UpdateInfo(ctx, userID, labhealth.UpdateUserInfoBody{
-				FirstName: "A", LastName: "B", Email: "a@example.com", PhoneNumber: "1", Gender: "x", DOB: labhealth.Date{Year: 1990, Month: time.May, Day: 1},
-				Address: labhealth.Address{FirstLine: "1", Country: "US", Zip: "2", City: "C", State: "S"},
-				Race:    labhealth.Null[labhealth.Race](), MedicalProxy: labhealth.Null[labhealth.GuarantorDetails](),
-			}, opts...)
-		},
+		args: []any{userID, labhealth.UpdateUserInfoBody{
+			FirstName: "A", LastName: "B", Email: "a@example.com", PhoneNumber: "1", Gender: "x", DOB: labhealth.Date{Year: 1990, Month: time.May, Day: 1},
+			Address: labhealth.Address{FirstLine: "1", Country: "US", Zip: "2", City: "C", State: "S"},
+			Race:    labhealth.Null[labhealth.Race](), MedicalProxy: labhealth.Null[labhealth.GuarantorDetails](),
+		}},
 	},
 	{
 		method: "Users.Devices", op: "GET /v2/user/{user_id}/device",
 		url:      "/v2/user/11111111-2222-4333-8444-555555555555/device",
 		response: "[" + deviceJSON + "]",
-		call: func(ctx context.Context, c *labhealth.Client, opts ...labhealth.CallOption) (any, error) {
-			return c.Users.Devices(ctx, userID, opts...)
-		},
+		args:     []any{userID},
 	},
 	{
 		method: "Users.Device", op: "GET /v2/user/{user_id}/device/{device_id}",
 		url:      "/v2/user/11111111-2222-4333-8444-555555555555/device/7c9d6a10-5b1f-4c3e-9a55-3d2e1f0a9b8c",
 		response: deviceJSON,
-		call: func(ctx context.Context, c *labhealth.Client, opts ...labhealth.CallOption) (any, error) {
-			return c.Users.Device(ctx, userID, deviceID, opts...)
-		},
+		args:     []any{userID, deviceID},
 	},
 	{
 		method: "Users.ConnectedProviders", op: "GET /v2/user/providers/{user_id}",
 		url:      "/v2/user/providers/11111111-2222-4333-8444-555555555555",
 		response: connectedJSON,
-		call: func(ctx context.Context, c *labhealth.Client, opts ...labhealth.CallOption) (any, error) {
-			return c.Users.ConnectedProviders(ctx, userID, opts...)
-		},
+		args:     []any{userID},
 	},
 	{
 		method: "Users.Disconnect", op: "DELETE /v2/user/{user_id}/{provider}",
 		url:      "/v2/user/11111111-2222-4333-8444-555555555555/a%2Fb",
 		response: `{"success": true}`,
-		call: func(ctx context.Context, c *labhealth.Client, opts ...labhealth.CallOption) (any, error) {
-			return c.Users.Disconnect(ctx, userID, "a/b", opts...)
-		},
+		args:     []any{userID, "a/b"},
 	},
 	{
 		method: "Users.Refresh", op: "POST /v2/user/refresh/{user_id}",
 		url: "/v2/user/refresh/11111111-2222-4333-8444-555555555555?timeout=12.5",
 		response: `{"success": true, "user_id": "11111111-2222-4333-8444-555555555555", "refreshed_sources": ["Withings/workouts"],
 			"in_progress_sources": ["oura/sleep"], "failed_sources": ["fitbit/sleep", "fitbit/activity"]}`,
-		call: func(ctx context.Context, c *labhealth.Client, opts ...labhealth.CallOption) (any, error) {
-			return c.Users.Refresh(ctx, userID, labhealth.RefreshUserParams{Timeout: 12500 * time.Millisecond}, opts...)
-		},
+		args: []any{userID, labhealth.RefreshUserParams{Timeout: 12500 * time.Millisecond}},
 	},
 	{
 		method: "Users.Refresh", op: "POST /v2/user/refresh/{user_id}",
 		url:      "/v2/user/refresh/11111111-2222-4333-8444-555555555555",
 		response: `{"success": true, "user_id": "11111111-2222-4333-8444-555555555555", "refreshed_sources": [], "in_progress_sources": [], "failed_sources": []}`,
-		call: func(ctx context.Context, c *labhealth.Client, opts ...labhealth.CallOption) (any, error) {
-			return c.Users.Refresh(ctx, userID, labhealth.RefreshUserParams{}, opts...)
-		},
+		args:     []any{userID, labhealth.RefreshUserParams{}},
 	},
 	{
 		method: "Users.Resources", op: "GET /v2/introspect/resources",
 		url:      "/v2/introspect/resources?next_cursor=a%2Bb&provider=oura&user_id=11111111-2222-4333-8444-555555555555&user_limit=5",
 		response: `{"data": ` + resourcesJSON + `, "next": "c", "next_cursor": "c"}`,
-		call: func(ctx context.Context, c *labhealth.Client, opts ...labhealth.CallOption) (any, error) {
-			return c.Users.Resources(ctx, labhealth.ListUserResourcesParams{
-				UserID: userID, Provider: labhealth.ProviderOura, UserLimit: 5, NextCursor: "a+b",
-			}, opts...)
-		},
+		args: []any{labhealth.ListUserResourcesParams{
+			UserID: userID, Provider: labhealth.ProviderOura, UserLimit: 5, NextCursor: "a+b",
+		}},
 	},
 	{
 		method: "Users.AllResources", op: "GET /v2/introspect/resources",
 		url:      "/v2/introspect/resources",
 		response: `{"data": ` + resourcesJSON + `, "next": null, "next_cursor": null}`,
 		want:     resourcesJSON,
-		call: func(ctx context.Context, c *labhealth.Client, opts ...labhealth.CallOption) (any, error) {
-			return collect(c.Users.AllResources(ctx, labhealth.ListUserResourcesParams{}, opts...))
-		},
+		args:     []any{labhealth.ListUserResourcesParams{}},
 	},
 	{
 		method: "Users.HistoricalPulls", op: "GET /v2/introspect/historical_pull",
 		url:      "/v2/introspect/historical_pull",
 		response: `{"data": [], "next": "c", "next_cursor": "c"}`,
-		call: func(ctx context.Context, c *labhealth.Client, opts ...labhealth.CallOption) (any, error) {
-			return c.Users.HistoricalPulls(ctx, labhealth.ListHistoricalPullsParams{}, opts...)
-		},
+		args:     []any{labhealth.ListHistoricalPullsParams{}},
 	},
 }
 
@@ -208,8 +175,6 @@ var userCalls = []apiCall{
 func usersListed(query string, params labhealth.ListUsersParams) apiCall {
 	return apiCall{
 		method: "Users.List", op: "GET /v2/user/", url: "/v2/user/" + query, response: `{"users":[` + userJSON + `],"total":301,"offset":200,"limit":100}`,
-		call: func(ctx context.Context, c *labhealth.Client, opts ...labhealth.CallOption) (any, error) {
-			return c.Users.List(ctx, params, opts...)
-		},
+		args: []any{params},
 	}
 }

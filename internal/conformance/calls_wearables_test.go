@@ -1,7 +1,6 @@
 package conformance
 
 import (
-	"context"
 	"time"
 
 	"github.com/google/uuid"
@@ -31,38 +30,23 @@ var wearableCalls = []apiCall{
 		url: "/v2/summary/sleep/11111111-2222-4333-8444-555555555555?end_date=2025-03-02&provider=oura&start_date=2025-03-01",
 		// The tests of summaries have the names of the list.
 		response: `{"data": [{"id": "9a2c4e60-8b1d-4f37-a5c9-0e7d6b5a4f31", "total": 2.61e4, "score": null}, {"id": "x"}]}`,
-		call: func(ctx context.Context, c *labhealth.Client, opts ...labhealth.CallOption) (any, error) {
-			params := labhealth.ListSummariesParams{StartDate: marchFirst, EndDate: marchSecond, Provider: "oura"}
-			return c.Wearables.Summaries(ctx, userID, labhealth.SummarySleep, params, opts...)
-		},
+		args:     []any{userID, labhealth.SummarySleep, labhealth.ListSummariesParams{StartDate: marchFirst, EndDate: marchSecond, Provider: "oura"}},
 	},
 	{
 		method: "Wearables.Samples", op: "GET /v2/timeseries/{user_id}/{resource}/grouped",
 		url: "/v2/timeseries/11111111-2222-4333-8444-555555555555/body_weight/grouped" +
 			"?end_date=2025-03-02T00%3A00%3A00Z&next_cursor=bmV4dA&provider=withings&start_date=2025-03-01T12%3A00%3A00%2B01%3A00",
 		response: samplePageJSON,
-		call: func(ctx context.Context, c *labhealth.Client, opts ...labhealth.CallOption) (any, error) {
-			return c.Wearables.Samples(ctx, userID, "body_weight", labhealth.ListSamplesParams{
-				StartDate: time.Date(2025, time.March, 1, 12, 0, 0, 0, time.FixedZone("", 3600)),
-				EndDate:   time.Date(2025, time.March, 2, 0, 0, 0, 0, time.UTC), Provider: "withings", NextCursor: "bmV4dA",
-			}, opts...)
-		},
+		args: []any{userID, "body_weight", labhealth.ListSamplesParams{
+			StartDate: time.Date(2025, time.March, 1, 12, 0, 0, 0, time.FixedZone("", 3600)),
+			EndDate:   time.Date(2025, time.March, 2, 0, 0, 0, 0, time.UTC), Provider: "withings", NextCursor: "bmV4dA",
+		}},
 	},
 	{
 		method: "Wearables.SamplePages", op: "GET /v2/timeseries/{user_id}/{resource}/grouped",
 		url:      "/v2/timeseries/11111111-2222-4333-8444-555555555555/heartrate/grouped?start_date=2025-03-01T00%3A00%3A00Z",
 		response: samplePageJSON, want: "[" + samplePageJSON + "]",
-		call: func(ctx context.Context, c *labhealth.Client, opts ...labhealth.CallOption) (any, error) {
-			params := labhealth.ListSamplesParams{StartDate: time.Date(2025, time.March, 1, 0, 0, 0, 0, time.UTC)}
-			var pages []*labhealth.SamplePage
-			for page, err := range c.Wearables.SamplePages(ctx, userID, "heartrate", params, opts...) {
-				if err != nil {
-					return nil, err
-				}
-				pages = append(pages, page)
-			}
-			return pages, nil
-		},
+		args: []any{userID, "heartrate", labhealth.ListSamplesParams{StartDate: time.Date(2025, time.March, 1, 0, 0, 0, 0, time.UTC)}},
 	},
 	{
 		method: "Wearables.SleepStream", op: "GET /v2/timeseries/sleep/{sleep_id}/stream",
@@ -74,8 +58,6 @@ var wearableCalls = []apiCall{
 				"start": "2025-03-01T00:05:00+00:00", "end": "2025-03-01T00:35:00+00:00"}],
 			"respiratory_rate": []
 		}`,
-		call: func(ctx context.Context, c *labhealth.Client, opts ...labhealth.CallOption) (any, error) {
-			return c.Wearables.SleepStream(ctx, sleepID, opts...)
-		},
+		args: []any{sleepID},
 	},
 }

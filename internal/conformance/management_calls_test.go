@@ -157,7 +157,9 @@ func pageJSON(name, element string) string {
 
 // Every operation: the request, and the value of the response.
 func TestManagementCalls(t *testing.T) {
-	type client = *management.Client
+	scopes := func(must, may management.OAuthScope) *management.ProviderScopeRequirements {
+		return &management.ProviderScopeRequirements{UserMustGrant: []management.OAuthScope{must}, UserMayGrant: []management.OAuthScope{may}}
+	}
 	const us, sandbox, eu, production = labhealth.RegionUS, labhealth.TeamEnvironmentSandbox, labhealth.RegionEU, labhealth.TeamEnvironmentProduction
 	const org = "/v1/org/6f1c9b1e-3d7a-4a55-9c0e-5b8f2d4e7a10"
 	const teamPath = org + "/team/c2a7e5d4-0b1f-4c3e-8d6a-9e7f1b2c3d40"
@@ -174,279 +176,214 @@ func TestManagementCalls(t *testing.T) {
 	}
 	for _, test := range []struct {
 		name     string
-		call     func(client) (any, error)
+		args     []any
 		sent     string // method, path, query
 		body     string
 		response string
 		want     any
 	}{
-		{"Organisation.Get", func(c client) (any, error) { return c.Organisation.Get(ctx) }, "GET " + org, "", organisationJSON, organisation},
-		{"Organisation.Update", func(c client) (any, error) {
-			return c.Organisation.Update(ctx, management.UpdateOrganisationBody{Name: "New 9"})
-		}, "PATCH " + org, `{"name":"New 9"}`, organisationJSON, organisation},
+		{"Organisation.Get", nil, "GET " + org, "", organisationJSON, organisation},
+		{"Organisation.Update", []any{management.UpdateOrganisationBody{Name: "New 9"}}, "PATCH " + org, `{"name":"New 9"}`, organisationJSON, organisation},
 
-		{"Teams.List", func(c client) (any, error) {
-			return c.Teams.List(ctx, management.ListTeamsParams{TeamID: testTeam, Region: []labhealth.Region{us, eu}, SearchQuery: "a b", NextCursor: "c1"})
-		}, "GET " + org + "/team?next_cursor=c1&region=us&region=eu&search_query=a+b&team_id=c2a7e5d4-0b1f-4c3e-8d6a-9e7f1b2c3d40", "",
+		{"Teams.List", []any{management.ListTeamsParams{TeamID: testTeam, Region: []labhealth.Region{us, eu}, SearchQuery: "a b", NextCursor: "c1"}},
+			"GET " + org + "/team?next_cursor=c1&region=us&region=eu&search_query=a+b&team_id=c2a7e5d4-0b1f-4c3e-8d6a-9e7f1b2c3d40", "",
 			pageJSON("teams", teamJSON), &management.TeamPage{Teams: []management.Team{team1}, NextCursor: new("c2")}},
-		{"Teams.Create", func(c client) (any, error) {
-			return c.Teams.Create(ctx, management.CreateTeamBody{Name: "Clinic", Region: us})
-		}, "POST " + org + "/team", `{"name":"Clinic","region":"us"}`, teamJSON, &team1},
-		{"Teams.Create with all", func(c client) (any, error) {
-			yes, no := new(true), new(false)
-			return c.Teams.Create(ctx, management.CreateTeamBody{
-				ID: new(testTeam), Name: "Clinic", Region: eu, IntegrationTeamID: new("clinic-1"),
-				LabTestsPatientSMSCommunicationEnabled: no, LabTestsPatientEmailCommunicationEnabled: yes, CriticalResultNotificationEmail: new("lab@example.com"),
-				BrandInformation: &management.BrandInformation{CompanyName: "Example Clinics"}, LogoURL: new("https://example.com/l"),
-				RejectDuplicateConnection: yes, SDKPerDeviceActivityTimeseries: no, PartialWebhooksEnabled: yes, MinorOrderingEnabled: no,
-			})
-		}, "POST " + org + "/team", `{"id":"c2a7e5d4-0b1f-4c3e-8d6a-9e7f1b2c3d40","name":"Clinic","region":"eu","integration_team_id":"clinic-1","lab_tests_patient_sms_communication_enabled":false,
+		{"Teams.Create", []any{management.CreateTeamBody{Name: "Clinic", Region: us}}, "POST " + org + "/team", `{"name":"Clinic","region":"us"}`, teamJSON, &team1},
+		{"Teams.Create with all", []any{management.CreateTeamBody{
+			ID: new(testTeam), Name: "Clinic", Region: eu, IntegrationTeamID: new("clinic-1"),
+			LabTestsPatientSMSCommunicationEnabled: new(false), LabTestsPatientEmailCommunicationEnabled: new(true), CriticalResultNotificationEmail: new("lab@example.com"),
+			BrandInformation: &management.BrandInformation{CompanyName: "Example Clinics"}, LogoURL: new("https://example.com/l"),
+			RejectDuplicateConnection: new(true), SDKPerDeviceActivityTimeseries: new(false), PartialWebhooksEnabled: new(true), MinorOrderingEnabled: new(false),
+		}}, "POST " + org + "/team", `{"id":"c2a7e5d4-0b1f-4c3e-8d6a-9e7f1b2c3d40","name":"Clinic","region":"eu","integration_team_id":"clinic-1","lab_tests_patient_sms_communication_enabled":false,
 			"lab_tests_patient_email_communication_enabled":true,"critical_result_notification_email":"lab@example.com",
 			"brand_information":{"company_name":"Example Clinics"},"logo_url":"https://example.com/l","reject_duplicate_connection":true,
 			"sdk_per_device_activity_timeseries":false,"partial_webhooks_enabled":true,"minor_ordering_enabled":false}`, teamJSON, &team1},
-		{"Teams.Get", func(c client) (any, error) {
-			return c.Teams.Get(ctx, testTeam, management.GetTeamParams{IncludeEnvironment: []labhealth.TeamEnvironment{sandbox, production}})
-		}, "GET " + teamPath + "?include_environment=sandbox&include_environment=production", "", teamJSON, &team1},
-		{"Teams.Update with nothing", func(c client) (any, error) { return c.Teams.Update(ctx, testTeam, management.UpdateTeamBody{}) },
+		{"Teams.Get", []any{testTeam, management.GetTeamParams{IncludeEnvironment: []labhealth.TeamEnvironment{sandbox, production}}},
+			"GET " + teamPath + "?include_environment=sandbox&include_environment=production", "", teamJSON, &team1},
+		{"Teams.Update with nothing", []any{testTeam, management.UpdateTeamBody{}},
 			"PATCH " + teamPath, `{}`, teamJSON, &team1},
-		{"Teams.Update with nulls", func(c client) (any, error) {
-			return c.Teams.Update(ctx, testTeam, management.UpdateTeamBody{
-				IntegrationTeamID: labhealth.Null[string](),
-				Sandbox: labhealth.Value(management.UpdateTeamSettings{CriticalResultNotificationEmail: labhealth.Null[string](),
-					BrandInformation: labhealth.Null[management.UpdateBrandInformationBody](), LogoURL: labhealth.Null[string]()}),
-				Production: labhealth.Null[management.UpdateTeamSettings](),
-			})
-		}, "PATCH " + teamPath, `{"integration_team_id":null,"production":null,
+		{"Teams.Update with nulls", []any{testTeam, management.UpdateTeamBody{
+			IntegrationTeamID: labhealth.Null[string](),
+			Sandbox: labhealth.Value(management.UpdateTeamSettings{CriticalResultNotificationEmail: labhealth.Null[string](),
+				BrandInformation: labhealth.Null[management.UpdateBrandInformationBody](), LogoURL: labhealth.Null[string]()}),
+			Production: labhealth.Null[management.UpdateTeamSettings](),
+		}}, "PATCH " + teamPath, `{"integration_team_id":null,"production":null,
 			"sandbox":{"critical_result_notification_email":null,"brand_information":null,"logo_url":null}}`, teamJSON, &team1},
-		{"Teams.Update with values", func(c client) (any, error) {
-			return c.Teams.Update(ctx, testTeam, management.UpdateTeamBody{
-				Name: new("Other"), IntegrationTeamID: labhealth.Value("clinic-2"),
-				Sandbox: labhealth.Value(management.UpdateTeamSettings{}),
-				Production: labhealth.Value(management.UpdateTeamSettings{
-					LabTestsPatientSMSCommunicationEnabled: new(false), LabTestsPatientEmailCommunicationEnabled: new(true),
-					CriticalResultNotificationEmail: labhealth.Value("lab@example.com"), LogoURL: labhealth.Value("https://example.com/l"),
-					BrandInformation:          labhealth.Value(management.UpdateBrandInformationBody{SupportEmail: labhealth.Value("help@example.com")}),
-					RejectDuplicateConnection: new(true), SDKPerDeviceActivityTimeseries: new(false), PartialWebhooksEnabled: new(true),
-					MinorOrderingEnabled: new(false), PatientExperience: new(true),
-				}),
-			})
-		}, "PATCH " + teamPath, `{"name":"Other","integration_team_id":"clinic-2","sandbox":{},"production":{"lab_tests_patient_sms_communication_enabled":false,
+		{"Teams.Update with values", []any{testTeam, management.UpdateTeamBody{
+			Name: new("Other"), IntegrationTeamID: labhealth.Value("clinic-2"),
+			Sandbox: labhealth.Value(management.UpdateTeamSettings{}),
+			Production: labhealth.Value(management.UpdateTeamSettings{
+				LabTestsPatientSMSCommunicationEnabled: new(false), LabTestsPatientEmailCommunicationEnabled: new(true),
+				CriticalResultNotificationEmail: labhealth.Value("lab@example.com"), LogoURL: labhealth.Value("https://example.com/l"),
+				BrandInformation:          labhealth.Value(management.UpdateBrandInformationBody{SupportEmail: labhealth.Value("help@example.com")}),
+				RejectDuplicateConnection: new(true), SDKPerDeviceActivityTimeseries: new(false), PartialWebhooksEnabled: new(true),
+				MinorOrderingEnabled: new(false), PatientExperience: new(true),
+			}),
+		}}, "PATCH " + teamPath, `{"name":"Other","integration_team_id":"clinic-2","sandbox":{},"production":{"lab_tests_patient_sms_communication_enabled":false,
 			"lab_tests_patient_email_communication_enabled":true,"critical_result_notification_email":"lab@example.com","logo_url":"https://example.com/l",
 			"brand_information":{"support_email":"help@example.com"},"reject_duplicate_connection":true,"sdk_per_device_activity_timeseries":false,
 			"partial_webhooks_enabled":true,"minor_ordering_enabled":false,"patient_experience":true}}`,
 			teamJSON, &team1},
-		{"Teams.UpdateBrandInformation", func(c client) (any, error) {
-			return c.Teams.UpdateBrandInformation(ctx, testTeam, production, management.UpdateBrandInformationBody{
-				CompanyName: labhealth.Value("Example Clinics"), SupportContact: labhealth.Null[string](), BrandColor: labhealth.Value(""),
-			})
-		}, "PATCH " + teamPath, `{"production":{"brand_information":{"company_name":"Example Clinics","support_contact":null,"brand_color":""}}}`, teamJSON, &team1},
-		{"Teams.UpdateBrandInformation of all", func(c client) (any, error) {
-			return c.Teams.UpdateBrandInformation(ctx, testTeam, sandbox, management.UpdateBrandInformationBody{
-				CompanyName: labhealth.Null[string](), CompanyWebsite: labhealth.Value("https://example.com"), SupportEmail: labhealth.Null[string](),
-				SupportContact: labhealth.Value("chat"), CompanyAddress: labhealth.Null[string](), BrandColor: labhealth.Null[string](),
-			})
-		}, "PATCH " + teamPath, `{"sandbox":{"brand_information":{"company_name":null,"company_website":"https://example.com","support_email":null,
+		{"Teams.UpdateBrandInformation", []any{testTeam, production, management.UpdateBrandInformationBody{
+			CompanyName: labhealth.Value("Example Clinics"), SupportContact: labhealth.Null[string](), BrandColor: labhealth.Value(""),
+		}}, "PATCH " + teamPath, `{"production":{"brand_information":{"company_name":"Example Clinics","support_contact":null,"brand_color":""}}}`, teamJSON, &team1},
+		{"Teams.UpdateBrandInformation of all", []any{testTeam, sandbox, management.UpdateBrandInformationBody{
+			CompanyName: labhealth.Null[string](), CompanyWebsite: labhealth.Value("https://example.com"), SupportEmail: labhealth.Null[string](),
+			SupportContact: labhealth.Value("chat"), CompanyAddress: labhealth.Null[string](), BrandColor: labhealth.Null[string](),
+		}}, "PATCH " + teamPath, `{"sandbox":{"brand_information":{"company_name":null,"company_website":"https://example.com","support_email":null,
 			"support_contact":"chat","company_address":null,"brand_color":null}}}`, teamJSON, &team1},
-		{"Teams.ScopeRequirements", func(c client) (any, error) {
-			return c.Teams.ScopeRequirements(ctx, testTeam, management.ScopeRequirementsParams{Provider: labhealth.ProviderOura})
-		}, "GET " + teamPath + "/scope_requirements?provider=oura", "", scopesJSON, []management.TeamScopeRequirements{{
-			UserMustGrant: []management.OAuthScope{management.OuraScopeDaily}, UserMayGrant: []management.OAuthScope{management.OuraScopeHeartRate, management.OuraScopeEmail},
-			TeamID: testTeam, Provider: labhealth.ProviderOura}}},
-		{"Teams.UpsertScopeRequirements", func(c client) (any, error) {
-			scopes := func(must, may management.OAuthScope) *management.ProviderScopeRequirements {
-				return &management.ProviderScopeRequirements{UserMustGrant: []management.OAuthScope{must}, UserMayGrant: []management.OAuthScope{may}}
-			}
-			return nil, c.Teams.UpsertScopeRequirements(ctx, testTeam, management.UpsertScopeRequirementsBody{
-				Fitbit:         scopes(management.FitbitScopeHeartRate, management.FitbitScopeSleep),
-				GoogleFit:      scopes(management.GoogleFitScopeOpenID, management.GoogleFitScopeHeartRate),
-				GoogleHealth:   scopes(management.GoogleHealthScopeECG, management.GoogleHealthScopeMetrics),
-				Oura:           scopes(management.OuraScopeDaily, management.OuraScopeEmail),
-				Strava:         scopes(management.StravaScopeActivityReadAll, management.StravaScopeProfileReadAll),
-				Withings:       scopes(management.WithingsScopeMetrics, management.WithingsScopeSleepEvents),
-				Wahoo:          scopes(management.WahooScopeUserRead, management.WahooScopeOfflineData),
-				WhoopV2:        scopes(management.WhoopScopeSleep, management.WhoopScopeOffline),
-				MyFitnessPalV2: &management.ProviderScopeRequirements{},
-			})
-		}, "POST " + teamPath + "/scope_requirements", `{"fitbit":{"user_must_grant":["heartrate"],"user_may_grant":["sleep"]},
+		{"Teams.ScopeRequirements", []any{testTeam, management.ScopeRequirementsParams{Provider: labhealth.ProviderOura}},
+			"GET " + teamPath + "/scope_requirements?provider=oura", "", scopesJSON, []management.TeamScopeRequirements{{
+				UserMustGrant: []management.OAuthScope{management.OuraScopeDaily}, UserMayGrant: []management.OAuthScope{management.OuraScopeHeartRate, management.OuraScopeEmail},
+				TeamID: testTeam, Provider: labhealth.ProviderOura}}},
+		{"Teams.UpsertScopeRequirements", []any{testTeam, management.UpsertScopeRequirementsBody{
+			Fitbit:         scopes(management.FitbitScopeHeartRate, management.FitbitScopeSleep),
+			GoogleFit:      scopes(management.GoogleFitScopeOpenID, management.GoogleFitScopeHeartRate),
+			GoogleHealth:   scopes(management.GoogleHealthScopeECG, management.GoogleHealthScopeMetrics),
+			Oura:           scopes(management.OuraScopeDaily, management.OuraScopeEmail),
+			Strava:         scopes(management.StravaScopeActivityReadAll, management.StravaScopeProfileReadAll),
+			Withings:       scopes(management.WithingsScopeMetrics, management.WithingsScopeSleepEvents),
+			Wahoo:          scopes(management.WahooScopeUserRead, management.WahooScopeOfflineData),
+			WhoopV2:        scopes(management.WhoopScopeSleep, management.WhoopScopeOffline),
+			MyFitnessPalV2: &management.ProviderScopeRequirements{},
+		}}, "POST " + teamPath + "/scope_requirements", `{"fitbit":{"user_must_grant":["heartrate"],"user_may_grant":["sleep"]},
 			"google_fit":{"user_must_grant":["openid"],"user_may_grant":["https://www.googleapis.com/auth/fitness.heart_rate.read"]},
 			"google_health":{"user_must_grant":["https://www.googleapis.com/auth/googlehealth.ecg.readonly"],
 				"user_may_grant":["https://www.googleapis.com/auth/googlehealth.health_metrics_and_measurements.readonly"]},
 			"oura":{"user_must_grant":["daily"],"user_may_grant":["email"]},"strava":{"user_must_grant":["activity:read_all"],"user_may_grant":["profile:read_all"]},
 			"withings":{"user_must_grant":["user.metrics"],"user_may_grant":["user.sleepevents"]},"wahoo":{"user_must_grant":["user_read"],"user_may_grant":["offline_data"]},
 			"whoop_v2":{"user_must_grant":["read:sleep"],"user_may_grant":["offline"]},"my_fitness_pal_v2":{"user_must_grant":[],"user_may_grant":[]}}`, `{"ok":true}`, nil},
-		{"Teams.Delete", func(c client) (any, error) { return nil, c.Teams.Delete(ctx, testTeam) }, "DELETE " + teamPath, "", `{"success":true}`, nil},
-		{"Teams.Resolve", func(c client) (any, error) { return c.Teams.Resolve(ctx, "clinic-1") },
+		{"Teams.Delete", []any{testTeam}, "DELETE " + teamPath, "", `{"success":true}`, nil},
+		{"Teams.Resolve", []any{"clinic-1"},
 			"POST " + org + "/resolve_team", `{"integration_team_id":"clinic-1"}`, teamJSON, &team1},
-		{"Teams.Resolve to an id", func(c client) (any, error) { return c.Teams.Resolve(ctx, "clinic-1") },
+		{"Teams.Resolve to an id", []any{"clinic-1"},
 			"POST " + org + "/resolve_team", `{"integration_team_id":"clinic-1"}`, `{"team_id":"c2a7e5d4-0b1f-4c3e-8d6a-9e7f1b2c3d40"}`, &management.Team{ID: testTeam}},
-		{"Teams.Resolve to a field", func(c client) (any, error) { return c.Teams.Resolve(ctx, "clinic-1") },
+		{"Teams.Resolve to a field", []any{"clinic-1"},
 			"POST " + org + "/resolve_team", `{"integration_team_id":"clinic-1"}`, `{"team":` + teamJSON + `}`, &team1},
-		{"Teams.CreateAccessToken", func(c client) (any, error) { return c.Teams.CreateAccessToken(ctx, testTeam, production) },
+		{"Teams.CreateAccessToken", []any{testTeam, production},
 			"POST " + teamPath + "/create_api_access_token", `{"env":"production"}`, `{"access_token":"at_1","expires_in":600,"new":1}`,
 			&management.AccessToken{AccessToken: "at_1", ExpiresIn: 600}},
 
-		{"Keys.List", func(c client) (any, error) {
-			return c.Keys.List(ctx, management.ListKeysParams{TeamID: testTeam, Role: management.KeyRoleTeamAdmin, NextCursor: "c1"})
-		}, "GET " + org + "/management_key?next_cursor=c1&role=team_admin&team_id=c2a7e5d4-0b1f-4c3e-8d6a-9e7f1b2c3d40", "",
+		{"Keys.List", []any{management.ListKeysParams{TeamID: testTeam, Role: management.KeyRoleTeamAdmin, NextCursor: "c1"}},
+			"GET " + org + "/management_key?next_cursor=c1&role=team_admin&team_id=c2a7e5d4-0b1f-4c3e-8d6a-9e7f1b2c3d40", "",
 			pageJSON("data", keyJSON), &management.KeyPage{Data: []management.Key{managementKey1}, NextCursor: new("c2")}},
-		{"Keys.Create", func(c client) (any, error) {
-			return c.Keys.Create(ctx, management.CreateKeyBody{Label: "CI", Role: management.KeyRoleTeamAdmin,
-				TeamRoleBindings: []management.TeamRoleBinding{{TeamID: testTeam}, {TeamID: secondTeam}}})
-		}, "POST " + org + "/management_key", `{"label":"CI","role":"team_admin","team_role_bindings":[
+		{"Keys.Create", []any{management.CreateKeyBody{Label: "CI", Role: management.KeyRoleTeamAdmin,
+			TeamRoleBindings: []management.TeamRoleBinding{{TeamID: testTeam}, {TeamID: secondTeam}}}}, "POST " + org + "/management_key", `{"label":"CI","role":"team_admin","team_role_bindings":[
 			{"team_id":"c2a7e5d4-0b1f-4c3e-8d6a-9e7f1b2c3d40"},{"team_id":"d3b8f6e5-1c20-4d4f-9e7b-0f8a2c3d4e51"}]}`, keyJSON, &managementKey1},
-		{"Keys.Update", func(c client) (any, error) {
-			return c.Keys.Update(ctx, testKeyID, management.UpdateKeyBody{Label: new("CI 2")})
-		}, "PATCH " + org + "/management_key/e4c9a7f6-2d31-4e5a-af8c-1a9b3d4e5f62", `{"label":"CI 2"}`, keyJSON, &managementKey1},
-		{"Keys.Delete", func(c client) (any, error) { return nil, c.Keys.Delete(ctx, testKeyID) },
+		{"Keys.Update", []any{testKeyID, management.UpdateKeyBody{Label: new("CI 2")}},
+			"PATCH " + org + "/management_key/e4c9a7f6-2d31-4e5a-af8c-1a9b3d4e5f62", `{"label":"CI 2"}`, keyJSON, &managementKey1},
+		{"Keys.Delete", []any{testKeyID},
 			"DELETE " + org + "/management_key/e4c9a7f6-2d31-4e5a-af8c-1a9b3d4e5f62", "", `null`, nil},
 
-		{"Webhooks.List", func(c client) (any, error) {
-			return c.Webhooks.List(ctx, testTeam, sandbox, management.ListWebhooksParams{NextCursor: "c1", Limit: 5})
-		}, "GET " + hook + "?limit=5&next_cursor=c1", "", pageJSON("data", webhookJSON), &management.WebhookPage{Data: []management.Webhook{webhook1}, NextCursor: new("c2")}},
-		{"Webhooks.Create", func(c client) (any, error) {
-			return c.Webhooks.Create(ctx, testTeam, sandbox, management.CreateWebhookBody{URL: "https://app.example.com/events"})
-		}, "POST " + hook, `{"url":"https://app.example.com/events"}`, webhookJSON, &webhook1},
-		{"Webhooks.Create with all", func(c client) (any, error) {
-			return c.Webhooks.Create(ctx, testTeam, production, management.CreateWebhookBody{URL: "https://app.example.com/events", Description: new("main"),
-				RateLimit: new(int64(10)), Disabled: new(true), FilterTypes: []string{"a", "b"}, Secret: "whsec_1"})
-		}, "POST " + teamPath + "/production/webhook", `{"url":"https://app.example.com/events","description":"main","rate_limit":10,"disabled":true,
+		{"Webhooks.List", []any{testTeam, sandbox, management.ListWebhooksParams{NextCursor: "c1", Limit: 5}},
+			"GET " + hook + "?limit=5&next_cursor=c1", "", pageJSON("data", webhookJSON), &management.WebhookPage{Data: []management.Webhook{webhook1}, NextCursor: new("c2")}},
+		{"Webhooks.Create", []any{testTeam, sandbox, management.CreateWebhookBody{URL: "https://app.example.com/events"}},
+			"POST " + hook, `{"url":"https://app.example.com/events"}`, webhookJSON, &webhook1},
+		{"Webhooks.Create with all", []any{testTeam, production, management.CreateWebhookBody{URL: "https://app.example.com/events", Description: new("main"),
+			RateLimit: new(int64(10)), Disabled: new(true), FilterTypes: []string{"a", "b"}, Secret: "whsec_1"}}, "POST " + teamPath + "/production/webhook", `{"url":"https://app.example.com/events","description":"main","rate_limit":10,"disabled":true,
 			"filter_types":["a","b"],"secret":"whsec_1"}`, webhookJSON, &webhook1},
-		{"Webhooks.Get", func(c client) (any, error) { return c.Webhooks.Get(ctx, testTeam, sandbox, "ep/2?a") }, "GET " + hook + "/ep%2F2%3Fa", "", webhookJSON, &webhook1},
-		{"Webhooks.Update with nulls", func(c client) (any, error) {
-			return c.Webhooks.Update(ctx, testTeam, sandbox, "ep_2aB", management.UpdateWebhookBody{Description: labhealth.Null[string](), RateLimit: labhealth.Null[int64](), FilterTypes: labhealth.Null[[]string]()})
-		}, "PATCH " + hook + "/ep_2aB", `{"description":null,"rate_limit":null,"filter_types":null}`, webhookJSON, &webhook1},
-		{"Webhooks.Update with values", func(c client) (any, error) {
-			return c.Webhooks.Update(ctx, testTeam, sandbox, "ep_2aB", management.UpdateWebhookBody{URL: new("https://b.example.com"), Description: labhealth.Value(""),
-				RateLimit: labhealth.Value[int64](3), Disabled: new(false), FilterTypes: labhealth.Value([]string{"a"})})
-		}, "PATCH " + hook + "/ep_2aB", `{"url":"https://b.example.com","description":"","rate_limit":3,"disabled":false,"filter_types":["a"]}`, webhookJSON, &webhook1},
-		{"Webhooks.Delete", func(c client) (any, error) { return nil, c.Webhooks.Delete(ctx, testTeam, sandbox, "ep_2aB") }, "DELETE " + hook + "/ep_2aB", "", "", nil},
-		{"Webhooks.Headers", func(c client) (any, error) { return c.Webhooks.Headers(ctx, testTeam, sandbox, "ep_2aB") }, "GET " + hook + "/ep_2aB/headers", "",
+		{"Webhooks.Get", []any{testTeam, sandbox, "ep/2?a"}, "GET " + hook + "/ep%2F2%3Fa", "", webhookJSON, &webhook1},
+		{"Webhooks.Update with nulls", []any{testTeam, sandbox, "ep_2aB", management.UpdateWebhookBody{Description: labhealth.Null[string](), RateLimit: labhealth.Null[int64](), FilterTypes: labhealth.Null[[]string]()}},
+			"PATCH " + hook + "/ep_2aB", `{"description":null,"rate_limit":null,"filter_types":null}`, webhookJSON, &webhook1},
+		{"Webhooks.Update with values", []any{testTeam, sandbox, "ep_2aB", management.UpdateWebhookBody{URL: new("https://b.example.com"), Description: labhealth.Value(""),
+			RateLimit: labhealth.Value[int64](3), Disabled: new(false), FilterTypes: labhealth.Value([]string{"a"})}}, "PATCH " + hook + "/ep_2aB", `{"url":"https://b.example.com","description":"","rate_limit":3,"disabled":false,"filter_types":["a"]}`, webhookJSON, &webhook1},
+		{"Webhooks.Delete", []any{testTeam, sandbox, "ep_2aB"}, "DELETE " + hook + "/ep_2aB", "", "", nil},
+		{"Webhooks.Headers", []any{testTeam, sandbox, "ep_2aB"}, "GET " + hook + "/ep_2aB/headers", "",
 			`{"headers":{"X-A":"1"},"sensitive":["Authorization"],"new":1}`,
 			&management.WebhookHeaders{Headers: map[string]labhealth.Secret{"X-A": "1"}, Sensitive: []string{"Authorization"}}},
-		{"Webhooks.ReplaceHeaders", func(c client) (any, error) {
-			return nil, c.Webhooks.ReplaceHeaders(ctx, testTeam, sandbox, "ep_2aB", map[string]labhealth.Secret{"X-A": "1", "Authorization": "Bearer x"})
-		}, "PUT " + hook + "/ep_2aB/headers", `{"headers":{"X-A":"1","Authorization":"Bearer x"}}`, "", nil},
-		{"Webhooks.ReplaceHeaders with none", func(c client) (any, error) {
-			return nil, c.Webhooks.ReplaceHeaders(ctx, testTeam, sandbox, "ep_2aB", nil)
-		},
+		{"Webhooks.ReplaceHeaders", []any{testTeam, sandbox, "ep_2aB", map[string]labhealth.Secret{"X-A": "1", "Authorization": "Bearer x"}},
+			"PUT " + hook + "/ep_2aB/headers", `{"headers":{"X-A":"1","Authorization":"Bearer x"}}`, "", nil},
+		{"Webhooks.ReplaceHeaders with none", []any{testTeam, sandbox, "ep_2aB", nil},
 			"PUT " + hook + "/ep_2aB/headers", `{"headers":{}}`, "", nil},
-		{"Webhooks.Secret", func(c client) (any, error) { return c.Webhooks.Secret(ctx, testTeam, sandbox, "ep_2aB") }, "GET " + hook + "/ep_2aB/secret", "",
+		{"Webhooks.Secret", []any{testTeam, sandbox, "ep_2aB"}, "GET " + hook + "/ep_2aB/secret", "",
 			`{"key":"whsec_1","new":1}`, &management.WebhookSecret{Key: "whsec_1"}},
-		{"Webhooks.RotateSecret", func(c client) (any, error) {
-			return nil, c.Webhooks.RotateSecret(ctx, testTeam, sandbox, "ep_2aB", "whsec_2")
-		},
+		{"Webhooks.RotateSecret", []any{testTeam, sandbox, "ep_2aB", "whsec_2"},
 			"POST " + hook + "/ep_2aB/secret/rotate", `{"key":"whsec_2"}`, "", nil},
-		{"Webhooks.RotateSecret of the service", func(c client) (any, error) { return nil, c.Webhooks.RotateSecret(ctx, testTeam, sandbox, "ep_2aB", "") },
+		{"Webhooks.RotateSecret of the service", []any{testTeam, sandbox, "ep_2aB", ""},
 			"POST " + hook + "/ep_2aB/secret/rotate", `{}`, "", nil},
 
-		{"Webhooks.EventDeliveryMetric", func(c client) (any, error) {
-			return c.Webhooks.EventDeliveryMetric(ctx, testTeam, sandbox, management.EventDeliveryMetricParams{Interval: management.MetricInterval15Minutes})
-		}, "GET " + teamPath + "/sandbox/event_delivery_metric?interval=15m", "", metricJSON, &management.PrometheusQueryResponse{
-			Status: "success", Data: management.PrometheusQueryData{ResultType: "matrix", Result: []management.PrometheusQueryResult{{
-				Metric: map[string]string{"status": "success"},
-				Values: [][]json.RawMessage{{[]byte(`1741089600`), []byte(`"3"`)}, {[]byte(`1741093200.5`), []byte(`"0.25"`)}, {[]byte(`"x"`)}, {[]byte(`1`), []byte(`2`)}},
-			}}}}},
-		{"Webhooks.EventDeliveryMetric by default", func(c client) (any, error) {
-			return c.Webhooks.EventDeliveryMetric(ctx, testTeam, production, management.EventDeliveryMetricParams{})
-		}, "GET " + teamPath + "/production/event_delivery_metric", "", `{"status":"success","data":{"resultType":"matrix","result":[]}}`,
+		{"Webhooks.EventDeliveryMetric", []any{testTeam, sandbox, management.EventDeliveryMetricParams{Interval: management.MetricInterval15Minutes}},
+			"GET " + teamPath + "/sandbox/event_delivery_metric?interval=15m", "", metricJSON, &management.PrometheusQueryResponse{
+				Status: "success", Data: management.PrometheusQueryData{ResultType: "matrix", Result: []management.PrometheusQueryResult{{
+					Metric: map[string]string{"status": "success"},
+					Values: [][]json.RawMessage{{[]byte(`1741089600`), []byte(`"3"`)}, {[]byte(`1741093200.5`), []byte(`"0.25"`)}, {[]byte(`"x"`)}, {[]byte(`1`), []byte(`2`)}},
+				}}}}},
+		{"Webhooks.EventDeliveryMetric by default", []any{testTeam, production, management.EventDeliveryMetricParams{}},
+			"GET " + teamPath + "/production/event_delivery_metric", "", `{"status":"success","data":{"resultType":"matrix","result":[]}}`,
 			&management.PrometheusQueryResponse{Status: "success", Data: management.PrometheusQueryData{ResultType: "matrix", Result: []management.PrometheusQueryResult{}}}},
 
-		{"LabAccounts.List", func(c client) (any, error) {
-			return c.LabAccounts.List(ctx, sandbox, us, management.ListLabAccountsParams{LabAccountID: testKeyID, TeamID: testTeam, Status: labhealth.LabAccountStatusActive})
-		}, "GET " + org + "/lab_account/sandbox/us?lab_account_id=e4c9a7f6-2d31-4e5a-af8c-1a9b3d4e5f62&status=active&team_id=c2a7e5d4-0b1f-4c3e-8d6a-9e7f1b2c3d40", "",
+		{"LabAccounts.List", []any{sandbox, us, management.ListLabAccountsParams{LabAccountID: testKeyID, TeamID: testTeam, Status: labhealth.LabAccountStatusActive}},
+			"GET " + org + "/lab_account/sandbox/us?lab_account_id=e4c9a7f6-2d31-4e5a-af8c-1a9b3d4e5f62&status=active&team_id=c2a7e5d4-0b1f-4c3e-8d6a-9e7f1b2c3d40", "",
 			`{"data":[` + labAccountJSON + `],"new":1}`, []labhealth.LabAccount{labAccount1}},
-		{"LabAccounts.UpdateTeamIDAllowlist", func(c client) (any, error) {
-			return c.LabAccounts.UpdateTeamIDAllowlist(ctx, production, eu, testKeyID, []uuid.UUID{testTeam, secondTeam})
-		}, "PATCH " + org + "/lab_account/production/eu/e4c9a7f6-2d31-4e5a-af8c-1a9b3d4e5f62",
+		{"LabAccounts.UpdateTeamIDAllowlist", []any{production, eu, testKeyID, []uuid.UUID{testTeam, secondTeam}},
+			"PATCH " + org + "/lab_account/production/eu/e4c9a7f6-2d31-4e5a-af8c-1a9b3d4e5f62",
 			`{"team_id_allowlist":["c2a7e5d4-0b1f-4c3e-8d6a-9e7f1b2c3d40","d3b8f6e5-1c20-4d4f-9e7b-0f8a2c3d4e51"]}`,
 			`{"lab_account":` + labAccountJSON + `,"new":1}`, &management.LabAccountResponse{LabAccount: &labAccount1}},
-		{"LabAccounts.UpdateTeamIDAllowlist to none", func(c client) (any, error) {
-			return c.LabAccounts.UpdateTeamIDAllowlist(ctx, sandbox, us, testKeyID, nil)
-		}, "PATCH " + org + "/lab_account/sandbox/us/e4c9a7f6-2d31-4e5a-af8c-1a9b3d4e5f62", `{"team_id_allowlist":[]}`, `{"lab_account":null}`, &management.LabAccountResponse{}},
+		{"LabAccounts.UpdateTeamIDAllowlist to none", []any{sandbox, us, testKeyID, nil},
+			"PATCH " + org + "/lab_account/sandbox/us/e4c9a7f6-2d31-4e5a-af8c-1a9b3d4e5f62", `{"team_id_allowlist":[]}`, `{"lab_account":null}`, &management.LabAccountResponse{}},
 
-		{"TeamAPIKeys.List", func(c client) (any, error) {
-			return c.TeamAPIKeys.List(ctx, production, eu, management.ListTeamAPIKeysParams{TeamID: testTeam, NextCursor: "c1"})
-		}, "GET " + org + "/team_api_keys/production/eu?next_cursor=c1&team_id=c2a7e5d4-0b1f-4c3e-8d6a-9e7f1b2c3d40", "",
+		{"TeamAPIKeys.List", []any{production, eu, management.ListTeamAPIKeysParams{TeamID: testTeam, NextCursor: "c1"}},
+			"GET " + org + "/team_api_keys/production/eu?next_cursor=c1&team_id=c2a7e5d4-0b1f-4c3e-8d6a-9e7f1b2c3d40", "",
 			pageJSON("api_keys", apiKeyJSON), &management.TeamAPIKeyPage{APIKeys: []management.TeamAPIKey{apiKey1}, NextCursor: new("c2")}},
-		{"TeamAPIKeys.Create", func(c client) (any, error) {
-			return c.TeamAPIKeys.Create(ctx, sandbox, us, management.CreateTeamAPIKeyBody{Label: "backend", TeamID: testTeam})
-		}, "POST " + org + "/team_api_keys/sandbox/us", `{"label":"backend","team_id":"c2a7e5d4-0b1f-4c3e-8d6a-9e7f1b2c3d40"}`, apiKeyJSON, &apiKey1},
-		{"TeamAPIKeys.Delete", func(c client) (any, error) {
-			return c.TeamAPIKeys.Delete(ctx, sandbox, us, []uuid.UUID{testKeyID, testTeam})
-		},
+		{"TeamAPIKeys.Create", []any{sandbox, us, management.CreateTeamAPIKeyBody{Label: "backend", TeamID: testTeam}},
+			"POST " + org + "/team_api_keys/sandbox/us", `{"label":"backend","team_id":"c2a7e5d4-0b1f-4c3e-8d6a-9e7f1b2c3d40"}`, apiKeyJSON, &apiKey1},
+		{"TeamAPIKeys.Delete", []any{sandbox, us, []uuid.UUID{testKeyID, testTeam}},
 			"DELETE " + org + "/team_api_keys/sandbox/us?api_key_id=e4c9a7f6-2d31-4e5a-af8c-1a9b3d4e5f62&api_key_id=c2a7e5d4-0b1f-4c3e-8d6a-9e7f1b2c3d40", "",
 			deletionJSON, &deletion1},
 
-		{"CustomCredentials.List", func(c client) (any, error) {
-			return c.CustomCredentials.List(ctx, sandbox, us, management.ListTeamCustomCredentialsParams{TeamID: []uuid.UUID{testTeam, secondTeam}, Provider: "quest", NextCursor: "c1"})
-		}, "GET " + org + "/team_custom_credentials/sandbox/us?next_cursor=c1&provider=quest&team_id=c2a7e5d4-0b1f-4c3e-8d6a-9e7f1b2c3d40&team_id=d3b8f6e5-1c20-4d4f-9e7b-0f8a2c3d4e51", "",
+		{"CustomCredentials.List", []any{sandbox, us, management.ListTeamCustomCredentialsParams{TeamID: []uuid.UUID{testTeam, secondTeam}, Provider: "quest", NextCursor: "c1"}},
+			"GET " + org + "/team_custom_credentials/sandbox/us?next_cursor=c1&provider=quest&team_id=c2a7e5d4-0b1f-4c3e-8d6a-9e7f1b2c3d40&team_id=d3b8f6e5-1c20-4d4f-9e7b-0f8a2c3d4e51", "",
 			pageJSON("credentials", credentialsJSON), &management.TeamCustomCredentialsPage{Credentials: []management.TeamCustomCredentials{credentials1}, NextCursor: new("c2")}},
-		{"CustomCredentials.Upsert", func(c client) (any, error) {
-			return c.CustomCredentials.Upsert(ctx, sandbox, us, management.UpsertTeamCustomCredentialsBody{TeamID: testTeam, Provider: "oura", ClientID: new("c1"),
-				ClientSecret: "s1", Details: &management.CustomCredentialsDetails{WebhookSecret: "s2"}, RedirectURLOverride: new("https://example.com/back")})
-		}, "POST " + org + "/team_custom_credentials/sandbox/us", `{"team_id":"c2a7e5d4-0b1f-4c3e-8d6a-9e7f1b2c3d40","provider":"oura","client_id":"c1",
+		{"CustomCredentials.Upsert", []any{sandbox, us, management.UpsertTeamCustomCredentialsBody{TeamID: testTeam, Provider: "oura", ClientID: new("c1"),
+			ClientSecret: "s1", Details: &management.CustomCredentialsDetails{WebhookSecret: "s2"}, RedirectURLOverride: new("https://example.com/back")}}, "POST " + org + "/team_custom_credentials/sandbox/us", `{"team_id":"c2a7e5d4-0b1f-4c3e-8d6a-9e7f1b2c3d40","provider":"oura","client_id":"c1",
 			"client_secret":"s1","details":{"webhook_secret":"s2"},"redirect_url_override":"https://example.com/back"}`, credentialsJSON, &credentials1},
-		{"CustomCredentials.Upsert of details", func(c client) (any, error) {
-			return c.CustomCredentials.Upsert(ctx, sandbox, us, management.UpsertTeamCustomCredentialsBody{TeamID: testTeam, Provider: labhealth.ProviderFitbit, Details: &details1})
-		}, "POST " + org + "/team_custom_credentials/sandbox/us", `{"team_id":"c2a7e5d4-0b1f-4c3e-8d6a-9e7f1b2c3d40","provider":"fitbit","details":` +
-			strings.ReplaceAll(detailsJSON, `,"new":1`, "") + `}`, credentialsJSON, &credentials1},
-		{"CustomCredentials.Delete", func(c client) (any, error) {
-			return c.CustomCredentials.Delete(ctx, sandbox, us, []uuid.UUID{testKeyID})
-		},
+		{"CustomCredentials.Upsert of details", []any{sandbox, us, management.UpsertTeamCustomCredentialsBody{TeamID: testTeam, Provider: labhealth.ProviderFitbit, Details: &details1}},
+			"POST " + org + "/team_custom_credentials/sandbox/us", `{"team_id":"c2a7e5d4-0b1f-4c3e-8d6a-9e7f1b2c3d40","provider":"fitbit","details":` +
+				strings.ReplaceAll(detailsJSON, `,"new":1`, "") + `}`, credentialsJSON, &credentials1},
+		{"CustomCredentials.Delete", []any{sandbox, us, []uuid.UUID{testKeyID}},
 			"DELETE " + org + "/team_custom_credentials/sandbox/us?credential_id=e4c9a7f6-2d31-4e5a-af8c-1a9b3d4e5f62", "", deletionJSON, &deletion1},
-		{"CustomCredentials.Prepare", func(c client) (any, error) { return c.CustomCredentials.Prepare(ctx, testTeam, sandbox, us, "oura") },
+		{"CustomCredentials.Prepare", []any{testTeam, sandbox, us, "oura"},
 			"POST " + org + "/prepare_team_custom_credentials/sandbox/us", `{"team_id":"c2a7e5d4-0b1f-4c3e-8d6a-9e7f1b2c3d40","provider":"oura"}`, preparationJSON,
 			&management.TeamCustomCredentialsPreparation{Status: management.PreparationStatusPreparationsRequired, PreparationSteps: []management.PreparationStep{
 				{Type: "redirect_uri", Key: new("uri"), Value: "https://example.com/cb", Description: new("Allow it.")}}}},
 
-		{"Pipelines.List", func(c client) (any, error) {
-			return c.Pipelines.List(ctx, sandbox, us, management.ListETLPipelinesParams{TeamID: testTeam, NextCursor: "c1"})
-		}, "GET " + org + "/team_etl_pipelines/sandbox/us?next_cursor=c1&team_id=c2a7e5d4-0b1f-4c3e-8d6a-9e7f1b2c3d40", "",
+		{"Pipelines.List", []any{sandbox, us, management.ListETLPipelinesParams{TeamID: testTeam, NextCursor: "c1"}},
+			"GET " + org + "/team_etl_pipelines/sandbox/us?next_cursor=c1&team_id=c2a7e5d4-0b1f-4c3e-8d6a-9e7f1b2c3d40", "",
 			pageJSON("pipelines", pipelineJSON), &management.ETLPipelinePage{Pipelines: []management.ETLPipeline{pipeline1}, NextCursor: new("c2")}},
-		{"Pipelines.Upsert", func(c client) (any, error) { return c.Pipelines.Upsert(ctx, sandbox, us, body) },
+		{"Pipelines.Upsert", []any{sandbox, us, body},
 			"POST " + org + "/team_etl_pipelines/sandbox/us", `{"team_ids":["c2a7e5d4-0b1f-4c3e-8d6a-9e7f1b2c3d40","d3b8f6e5-1c20-4d4f-9e7b-0f8a2c3d4e51"],
 			"preferences":{"preferred":"azure_amqp","enabled":["azure_amqp","svix"]},"push_historical_data":true,"azure_amqp":{"connection_string":"Endpoint=x","default_event_hub":"rest","compression":"auto",
 			"event_hub_matchers":[{"event_type_prefix":"daily.","event_hub":"daily"},
 			{"event_type_regex":"^labtest","blob_storage":{"connection_string":"Blob=x","container_name":"lab"}}]},"event_type_prefixes":["daily."]}`,
 			"[" + pipelineJSON + "," + pipelineJSON + "]", []management.ETLPipeline{pipeline1, pipeline1}},
-		{"Pipelines.Upsert of other destinations", func(c client) (any, error) {
-			return c.Pipelines.Upsert(ctx, sandbox, us, management.UpsertETLPipelinesBody{TeamIDs: []uuid.UUID{testTeam},
-				CloudPubSub: &management.CloudPubSub{Project: "p", Topic: "events"}, Svix: &management.Svix{},
-				RabbitMQ: &management.RabbitMQ{URI: "amqps://example.com", Exchange: "events"}})
-		}, "POST " + org + "/team_etl_pipelines/sandbox/us", `{"team_ids":["c2a7e5d4-0b1f-4c3e-8d6a-9e7f1b2c3d40"],
+		{"Pipelines.Upsert of other destinations", []any{sandbox, us, management.UpsertETLPipelinesBody{TeamIDs: []uuid.UUID{testTeam},
+			CloudPubSub: &management.CloudPubSub{Project: "p", Topic: "events"}, Svix: &management.Svix{},
+			RabbitMQ: &management.RabbitMQ{URI: "amqps://example.com", Exchange: "events"}}}, "POST " + org + "/team_etl_pipelines/sandbox/us", `{"team_ids":["c2a7e5d4-0b1f-4c3e-8d6a-9e7f1b2c3d40"],
 			"cloud_pubsub":{"project":"p","topic":"events","message_ordering":false},"svix":{},"rabbitmq":{"uri":"amqps://example.com","exchange":"events"}}`,
 			"[]", []management.ETLPipeline{}},
-		{"Pipelines.Delete", func(c client) (any, error) {
-			return c.Pipelines.Delete(ctx, sandbox, us, []uuid.UUID{testTeam, secondTeam})
-		},
+		{"Pipelines.Delete", []any{sandbox, us, []uuid.UUID{testTeam, secondTeam}},
 			"DELETE " + org + "/team_etl_pipelines/sandbox/us?team_id=c2a7e5d4-0b1f-4c3e-8d6a-9e7f1b2c3d40&team_id=d3b8f6e5-1c20-4d4f-9e7b-0f8a2c3d4e51", "",
 			"[" + pipelineJSON + "]", []management.ETLPipeline{pipeline1}},
 
-		{"DataPullPreferences.List", func(c client) (any, error) {
-			return c.DataPullPreferences.List(ctx, sandbox, us, management.ListTeamDataPullPreferencesParams{
-				TeamID: []uuid.UUID{testTeam, secondTeam}, Provider: []labhealth.Provider{"oura", "fitbit"}, NextCursor: "c1", Limit: 2})
-		}, "GET " + org + "/team_data_pull_preferences/sandbox/us?limit=2&next_cursor=c1&provider=oura&provider=fitbit" +
+		{"DataPullPreferences.List", []any{sandbox, us, management.ListTeamDataPullPreferencesParams{
+			TeamID: []uuid.UUID{testTeam, secondTeam}, Provider: []labhealth.Provider{"oura", "fitbit"}, NextCursor: "c1", Limit: 2}}, "GET " + org + "/team_data_pull_preferences/sandbox/us?limit=2&next_cursor=c1&provider=oura&provider=fitbit" +
 			"&team_id=c2a7e5d4-0b1f-4c3e-8d6a-9e7f1b2c3d40&team_id=d3b8f6e5-1c20-4d4f-9e7b-0f8a2c3d4e51", "", pageJSON("data_pull_preferences", pullJSON),
 			&management.TeamDataPullPreferencesPage{DataPullPreferences: []management.TeamDataPullPreferences{pull1}, NextCursor: new("c2")}},
-		{"DataPullPreferences.Upsert", func(c client) (any, error) {
-			return c.DataPullPreferences.Upsert(ctx, production, eu, management.UpsertTeamDataPullPreferencesBody{
-				TeamIDs: []uuid.UUID{testTeam}, Providers: map[string]management.UpsertProviderDataPullPreferences{
-					"oura": {
-						Default:           management.UpsertHistoricalDaysToPull{HistoricalDaysToPull: 30},
-						ResourceOverrides: map[string]management.UpsertHistoricalDaysToPull{"sleep": {HistoricalDaysToPull: 7}},
-					},
-					"fitbit": {},
-				}})
-		}, "POST " + org + "/team_data_pull_preferences/production/eu", `{"team_ids":["c2a7e5d4-0b1f-4c3e-8d6a-9e7f1b2c3d40"],"providers":{
+		{"DataPullPreferences.Upsert", []any{production, eu, management.UpsertTeamDataPullPreferencesBody{
+			TeamIDs: []uuid.UUID{testTeam}, Providers: map[string]management.UpsertProviderDataPullPreferences{
+				"oura": {
+					Default:           management.UpsertHistoricalDaysToPull{HistoricalDaysToPull: 30},
+					ResourceOverrides: map[string]management.UpsertHistoricalDaysToPull{"sleep": {HistoricalDaysToPull: 7}},
+				},
+				"fitbit": {},
+			}}}, "POST " + org + "/team_data_pull_preferences/production/eu", `{"team_ids":["c2a7e5d4-0b1f-4c3e-8d6a-9e7f1b2c3d40"],"providers":{
 			"oura":{"default":{"historical_days_to_pull":30},"resource_overrides":{"sleep":{"historical_days_to_pull":7}}},
 			"fitbit":{"default":{"historical_days_to_pull":0}}}}`, `{"data_pull_preferences":[` + pullJSON + `]}`,
 			&management.TeamDataPullPreferencesPage{DataPullPreferences: []management.TeamDataPullPreferences{pull1}}},
-		{"DataPullPreferences.Delete", func(c client) (any, error) {
-			return nil, c.DataPullPreferences.Delete(ctx, sandbox, us, []uuid.UUID{testTeam}, []labhealth.Provider{labhealth.ProviderOura, labhealth.ProviderFitbit})
-		}, "DELETE " + org + "/team_data_pull_preferences/sandbox/us?provider=oura&provider=fitbit&team_id=c2a7e5d4-0b1f-4c3e-8d6a-9e7f1b2c3d40", "", "{}", nil},
-		{"DataPullPreferences.Delete of all providers", func(c client) (any, error) {
-			return nil, c.DataPullPreferences.Delete(ctx, sandbox, us, []uuid.UUID{testTeam, secondTeam}, nil)
-		}, "DELETE " + org + "/team_data_pull_preferences/sandbox/us?team_id=c2a7e5d4-0b1f-4c3e-8d6a-9e7f1b2c3d40&team_id=d3b8f6e5-1c20-4d4f-9e7b-0f8a2c3d4e51", "", "", nil},
+		{"DataPullPreferences.Delete", []any{sandbox, us, []uuid.UUID{testTeam}, []labhealth.Provider{labhealth.ProviderOura, labhealth.ProviderFitbit}},
+			"DELETE " + org + "/team_data_pull_preferences/sandbox/us?provider=oura&provider=fitbit&team_id=c2a7e5d4-0b1f-4c3e-8d6a-9e7f1b2c3d40", "", "{}", nil},
+		{"DataPullPreferences.Delete of all providers", []any{sandbox, us, []uuid.UUID{testTeam, secondTeam}, nil},
+			"DELETE " + org + "/team_data_pull_preferences/sandbox/us?team_id=c2a7e5d4-0b1f-4c3e-8d6a-9e7f1b2c3d40&team_id=d3b8f6e5-1c20-4d4f-9e7b-0f8a2c3d4e51", "", "", nil},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			status := 200
@@ -455,7 +392,8 @@ func TestManagementCalls(t *testing.T) {
 			}
 			var debug strings.Builder
 			c, s := managing(t, []reply{{status: status, body: test.response}}, labhealth.WithDebug(&debug))
-			got, err := test.call(c)
+			method, _, _ := strings.Cut(test.name, " ")
+			got, err := callMethod(ctx, c, method, test.args)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -549,88 +487,57 @@ func count[E any](all iter.Seq2[*E, error]) (n int, err error) {
 
 // Invalid requests are not sent.
 func TestManagementValidation(t *testing.T) {
-	type client = *management.Client
 	const us, sandbox = labhealth.RegionUS, labhealth.TeamEnvironmentSandbox
 	ctx := t.Context()
 	for name, test := range map[string]struct {
-		call func(client) error
-		want string
+		method string
+		args   []any
+		want   string
 	}{
-		"organisation": {func(c client) error {
-			_, err := c.Organisation.Update(ctx, management.UpdateOrganisationBody{})
-			return err
-		}, "PATCH /v1/org/{org_id}: not sent: body.name is required"},
-		"team": {func(c client) error { _, err := c.Teams.Create(ctx, management.CreateTeamBody{}); return err },
+		"organisation": {"Organisation.Update", []any{management.UpdateOrganisationBody{}}, "PATCH /v1/org/{org_id}: not sent: body.name is required"},
+		"team": {"Teams.Create", []any{management.CreateTeamBody{}},
 			"POST /v1/org/{org_id}/team: not sent: body.name is required; body.region is required"},
-		"nil team": {func(c client) error { return c.Teams.Delete(ctx, uuid.Nil) },
+		"nil team": {"Teams.Delete", []any{uuid.Nil},
 			"DELETE /v1/org/{org_id}/team/{team_id}: not sent: path.team_id must not be the nil UUID"},
-		"new team": {func(c client) error {
-			_, err := c.Teams.Create(ctx, management.CreateTeamBody{ID: &uuid.Nil, Name: "a;b", Region: us, IntegrationTeamID: new(strings.Repeat("é", 257)),
-				LogoURL: new(""), BrandInformation: &management.BrandInformation{}})
-			return err
-		}, "POST /v1/org/{org_id}/team: not sent: body.id must be left out or be a UUID that is not nil; " +
+		"new team": {"Teams.Create", []any{management.CreateTeamBody{ID: &uuid.Nil, Name: "a;b", Region: us, IntegrationTeamID: new(strings.Repeat("é", 257)),
+			LogoURL: new(""), BrandInformation: &management.BrandInformation{}}}, "POST /v1/org/{org_id}/team: not sent: body.id must be left out or be a UUID that is not nil; " +
 			"body.name must hold only letters, digits, spaces and (),/:'|&_-’; body.integration_team_id must have at most 256 characters; " +
 			"body.logo_url is required: 1 to 2083 characters; body.brand_information.company_name is required"},
-		"changed team": {func(c client) error {
-			_, err := c.Teams.Update(ctx, testTeam, management.UpdateTeamBody{Name: new(strings.Repeat("é", 81)), IntegrationTeamID: labhealth.Value(strings.Repeat("a", 257)),
-				Sandbox:    labhealth.Value(management.UpdateTeamSettings{LogoURL: labhealth.Value("")}),
-				Production: labhealth.Value(management.UpdateTeamSettings{LogoURL: labhealth.Value(strings.Repeat("a", 2084))})})
-			return err
-		}, "PATCH /v1/org/{org_id}/team/{team_id}: not sent: body.name must have at most 80 characters; " +
+		"changed team": {"Teams.Update", []any{testTeam, management.UpdateTeamBody{Name: new(strings.Repeat("é", 81)), IntegrationTeamID: labhealth.Value(strings.Repeat("a", 257)),
+			Sandbox:    labhealth.Value(management.UpdateTeamSettings{LogoURL: labhealth.Value("")}),
+			Production: labhealth.Value(management.UpdateTeamSettings{LogoURL: labhealth.Value(strings.Repeat("a", 2084))})}}, "PATCH /v1/org/{org_id}/team/{team_id}: not sent: body.name must have at most 80 characters; " +
 			"body.integration_team_id must have at most 256 characters; body.sandbox.logo_url is required: 1 to 2083 characters; " +
 			"body.production.logo_url must have at most 2083 characters"},
-		"search": {func(c client) error {
-			_, err := c.Teams.List(ctx, management.ListTeamsParams{SearchQuery: "a;b×"})
-			return err
-		},
+		"search": {"Teams.List", []any{management.ListTeamsParams{SearchQuery: "a;b×"}},
 			"GET /v1/org/{org_id}/team: not sent: query.search_query must hold only letters, digits, spaces and (),/:'|&_-’"},
-		"brand of no environment": {func(c client) error {
-			_, err := c.Teams.UpdateBrandInformation(ctx, testTeam, "", management.UpdateBrandInformationBody{})
-			return err
-		}, "PATCH /v1/org/{org_id}/team/{team_id}: not sent: environment must be production or sandbox"},
-		"reference": {func(c client) error { _, err := c.Teams.Resolve(ctx, ""); return err },
+		"brand of no environment": {"Teams.UpdateBrandInformation", []any{testTeam, "", management.UpdateBrandInformationBody{}},
+			"PATCH /v1/org/{org_id}/team/{team_id}: not sent: environment must be production or sandbox"},
+		"reference": {"Teams.Resolve", []any{""},
 			"POST /v1/org/{org_id}/resolve_team: not sent: body.integration_team_id is required"},
-		"token": {func(c client) error { _, err := c.Teams.CreateAccessToken(ctx, testTeam, ""); return err },
+		"token": {"Teams.CreateAccessToken", []any{testTeam, ""},
 			"POST /v1/org/{org_id}/team/{team_id}/create_api_access_token: not sent: body.env is required"},
-		"key": {func(c client) error {
-			_, err := c.Keys.Create(ctx, management.CreateKeyBody{TeamRoleBindings: []management.TeamRoleBinding{{TeamID: testTeam}, {}}})
-			return err
-		}, "POST /v1/org/{org_id}/management_key: not sent: body.label is required; body.role is required; " +
-			"body.team_role_bindings.1.team_id is required: a UUID that is not nil"},
-		"webhook": {func(c client) error {
-			_, err := c.Webhooks.Create(ctx, testTeam, sandbox, management.CreateWebhookBody{})
-			return err
-		}, "POST /v1/org/{org_id}/team/{team_id}/{environment}/webhook: not sent: body.url is required"},
-		"webhook of no environment": {func(c client) error {
-			_, err := c.Webhooks.Get(ctx, testTeam, "", "ep_1")
-			return err
-		}, "GET /v1/org/{org_id}/team/{team_id}/{environment}/webhook/{webhook_id}: not sent: path.environment must not be empty, or hold dot segments or control characters"},
-		"webhook page": {func(c client) error {
-			_, err := c.Webhooks.List(ctx, testTeam, sandbox, management.ListWebhooksParams{Limit: -1})
-			return err
-		}, "GET /v1/org/{org_id}/team/{team_id}/{environment}/webhook: not sent: query.limit must be at least 0"},
-		"team API key": {func(c client) error {
-			_, err := c.TeamAPIKeys.Create(ctx, sandbox, us, management.CreateTeamAPIKeyBody{})
-			return err
-		}, "POST /v1/org/{org_id}/team_api_keys/{env}/{region}: not sent: body.label is required; body.team_id is required: a UUID that is not nil"},
-		"no keys to delete": {func(c client) error { _, err := c.TeamAPIKeys.Delete(ctx, sandbox, us, nil); return err },
+		"key": {"Keys.Create", []any{management.CreateKeyBody{TeamRoleBindings: []management.TeamRoleBinding{{TeamID: testTeam}, {}}}},
+			"POST /v1/org/{org_id}/management_key: not sent: body.label is required; body.role is required; " +
+				"body.team_role_bindings.1.team_id is required: a UUID that is not nil"},
+		"webhook": {"Webhooks.Create", []any{testTeam, sandbox, management.CreateWebhookBody{}},
+			"POST /v1/org/{org_id}/team/{team_id}/{environment}/webhook: not sent: body.url is required"},
+		"webhook of no environment": {"Webhooks.Get", []any{testTeam, "", "ep_1"},
+			"GET /v1/org/{org_id}/team/{team_id}/{environment}/webhook/{webhook_id}: not sent: path.environment must not be empty, or hold dot segments or control characters"},
+		"webhook page": {"Webhooks.List", []any{testTeam, sandbox, management.ListWebhooksParams{Limit: -1}},
+			"GET /v1/org/{org_id}/team/{team_id}/{environment}/webhook: not sent: query.limit must be at least 0"},
+		"team API key": {"TeamAPIKeys.Create", []any{sandbox, us, management.CreateTeamAPIKeyBody{}},
+			"POST /v1/org/{org_id}/team_api_keys/{env}/{region}: not sent: body.label is required; body.team_id is required: a UUID that is not nil"},
+		"no keys to delete": {"TeamAPIKeys.Delete", []any{sandbox, us, nil},
 			"DELETE /v1/org/{org_id}/team_api_keys/{env}/{region}: not sent: query.api_key_id is required: at least one id"},
-		"nil credentials to delete": {func(c client) error {
-			_, err := c.CustomCredentials.Delete(ctx, sandbox, us, []uuid.UUID{testKeyID, uuid.Nil})
-			return err
-		}, "DELETE /v1/org/{org_id}/team_custom_credentials/{env}/{region}: not sent: query.credential_id.1 is required: a UUID that is not nil"},
-		"credentials": {func(c client) error {
-			_, err := c.CustomCredentials.Upsert(ctx, sandbox, us, management.UpsertTeamCustomCredentialsBody{})
-			return err
-		}, "POST /v1/org/{org_id}/team_custom_credentials/{env}/{region}: not sent: body.team_id is required: a UUID that is not nil; body.provider is required"},
-		"details": {func(c client) error {
-			_, err := c.CustomCredentials.Upsert(ctx, sandbox, us, management.UpsertTeamCustomCredentialsBody{TeamID: testTeam, Provider: "fitbit",
-				Details: &management.CustomCredentialsDetails{
-					Fitbit: &management.FitbitCredentials{}, GetLabs: &management.GetLabsCredentials{}, LabCorp: &management.LabCorpCredentials{},
-					PhlebFinders: &management.PhlebFindersCredentials{}, RedirectURI: new("x"), ProjectNumber: new("1"), ReceivingFacility: new("f"),
-				}})
-			return err
-		}, "POST /v1/org/{org_id}/team_custom_credentials/{env}/{region}: not sent: body.details.data_scopes is required; " +
+		"nil credentials to delete": {"CustomCredentials.Delete", []any{sandbox, us, []uuid.UUID{testKeyID, uuid.Nil}},
+			"DELETE /v1/org/{org_id}/team_custom_credentials/{env}/{region}: not sent: query.credential_id.1 is required: a UUID that is not nil"},
+		"credentials": {"CustomCredentials.Upsert", []any{sandbox, us, management.UpsertTeamCustomCredentialsBody{}},
+			"POST /v1/org/{org_id}/team_custom_credentials/{env}/{region}: not sent: body.team_id is required: a UUID that is not nil; body.provider is required"},
+		"details": {"CustomCredentials.Upsert", []any{sandbox, us, management.UpsertTeamCustomCredentialsBody{TeamID: testTeam, Provider: "fitbit",
+			Details: &management.CustomCredentialsDetails{
+				Fitbit: &management.FitbitCredentials{}, GetLabs: &management.GetLabsCredentials{}, LabCorp: &management.LabCorpCredentials{},
+				PhlebFinders: &management.PhlebFindersCredentials{}, RedirectURI: new("x"), ProjectNumber: new("1"), ReceivingFacility: new("f"),
+			}}}, "POST /v1/org/{org_id}/team_custom_credentials/{env}/{region}: not sent: body.details.data_scopes is required; " +
 			"body.details.service_account_email is required; body.details.sending_facility is required; body.details.sending_application is required; " +
 			"body.details.receiving_application is required; body.details.fitbit.workout_verify_token is required; " +
 			"body.details.fitbit.sleep_verify_token is required; body.details.fitbit.body_verify_token is required; " +
@@ -639,53 +546,36 @@ func TestManagementValidation(t *testing.T) {
 			"body.details.phlebfinders.account_id is required; body.details.phlebfinders.account_name is required; " +
 			"body.details.phlebfinders.team_id is required; body.details.phlebfinders.team_name is required; " +
 			"body.details.phlebfinders.webhook_token is required; body.details.phlebfinders.email is required"},
-		"preferences": {func(c client) error {
-			_, err := c.DataPullPreferences.Upsert(ctx, sandbox, us, management.UpsertTeamDataPullPreferencesBody{})
-			return err
-		}, "POST /v1/org/{org_id}/team_data_pull_preferences/{env}/{region}: not sent: body.team_ids is required: at least one team; body.providers is required"},
-		"preferences page": {func(c client) error {
-			_, err := c.DataPullPreferences.List(ctx, sandbox, us, management.ListTeamDataPullPreferencesParams{Limit: -1})
-			return err
-		}, "GET /v1/org/{org_id}/team_data_pull_preferences/{env}/{region}: not sent: query.limit must be at least 0"},
-		"no preferences to delete": {func(c client) error { return c.DataPullPreferences.Delete(ctx, sandbox, us, nil, nil) },
+		"preferences": {"DataPullPreferences.Upsert", []any{sandbox, us, management.UpsertTeamDataPullPreferencesBody{}},
+			"POST /v1/org/{org_id}/team_data_pull_preferences/{env}/{region}: not sent: body.team_ids is required: at least one team; body.providers is required"},
+		"preferences page": {"DataPullPreferences.List", []any{sandbox, us, management.ListTeamDataPullPreferencesParams{Limit: -1}},
+			"GET /v1/org/{org_id}/team_data_pull_preferences/{env}/{region}: not sent: query.limit must be at least 0"},
+		"no preferences to delete": {"DataPullPreferences.Delete", []any{sandbox, us, nil, nil},
 			"DELETE /v1/org/{org_id}/team_data_pull_preferences/{env}/{region}: not sent: query.team_id is required: at least one team"},
-		"preferences of no provider": {func(c client) error {
-			return c.DataPullPreferences.Delete(ctx, sandbox, us, []uuid.UUID{testTeam}, []labhealth.Provider{})
-		}, "DELETE /v1/org/{org_id}/team_data_pull_preferences/{env}/{region}: not sent: query.provider must be nil for all providers, or have at least one provider"},
-		"preferences of a provider without a name": {func(c client) error {
-			return c.DataPullPreferences.Delete(ctx, sandbox, us, []uuid.UUID{testTeam}, []labhealth.Provider{"oura", ""})
-		}, "DELETE /v1/org/{org_id}/team_data_pull_preferences/{env}/{region}: not sent: query.provider.1 is required"},
-		"preferences of a nil team": {func(c client) error {
-			_, err := c.DataPullPreferences.List(ctx, sandbox, us, management.ListTeamDataPullPreferencesParams{TeamID: []uuid.UUID{uuid.Nil}})
-			return err
-		}, "GET /v1/org/{org_id}/team_data_pull_preferences/{env}/{region}: not sent: query.team_id.0 is required: a UUID that is not nil"},
-		"credentials of a nil team": {func(c client) error {
-			_, err := c.CustomCredentials.List(ctx, sandbox, us, management.ListTeamCustomCredentialsParams{TeamID: []uuid.UUID{uuid.Nil}})
-			return err
-		}, "GET /v1/org/{org_id}/team_custom_credentials/{env}/{region}: not sent: query.team_id.0 is required: a UUID that is not nil"},
-		"lab account": {func(c client) error {
-			_, err := c.LabAccounts.UpdateTeamIDAllowlist(ctx, sandbox, us, testKeyID, []uuid.UUID{testTeam, uuid.Nil})
-			return err
-		}, "PATCH /v1/org/{org_id}/lab_account/{env}/{region}/{account_id}: not sent: body.team_id_allowlist.1 is required: a UUID that is not nil"},
-		"pipelines": {func(c client) error {
-			_, err := c.Pipelines.Upsert(ctx, sandbox, us, management.UpsertETLPipelinesBody{})
-			return err
-		}, "POST /v1/org/{org_id}/team_etl_pipelines/{env}/{region}: not sent: body.team_ids is required: at least one team"},
-		"destinations": {func(c client) error {
-			_, err := c.Pipelines.Upsert(ctx, sandbox, us, management.UpsertETLPipelinesBody{
-				TeamIDs: []uuid.UUID{testTeam, uuid.Nil}, Preferences: &labhealth.EventDestinationPreferences{}, CloudPubSub: &management.CloudPubSub{},
-				RabbitMQ: &management.RabbitMQ{}, AzureAMQP: &management.AzureAMQP{},
-			})
-			return err
-		}, "POST /v1/org/{org_id}/team_etl_pipelines/{env}/{region}: not sent: body.team_ids.1 is required: a UUID that is not nil; " +
+		"preferences of no provider": {"DataPullPreferences.Delete", []any{sandbox, us, []uuid.UUID{testTeam}, []labhealth.Provider{}},
+			"DELETE /v1/org/{org_id}/team_data_pull_preferences/{env}/{region}: not sent: query.provider must be nil for all providers, or have at least one provider"},
+		"preferences of a provider without a name": {"DataPullPreferences.Delete", []any{sandbox, us, []uuid.UUID{testTeam}, []labhealth.Provider{"oura", ""}},
+			"DELETE /v1/org/{org_id}/team_data_pull_preferences/{env}/{region}: not sent: query.provider.1 is required"},
+		"preferences of a nil team": {"DataPullPreferences.List", []any{sandbox, us, management.ListTeamDataPullPreferencesParams{TeamID: []uuid.UUID{uuid.Nil}}},
+			"GET /v1/org/{org_id}/team_data_pull_preferences/{env}/{region}: not sent: query.team_id.0 is required: a UUID that is not nil"},
+		"credentials of a nil team": {"CustomCredentials.List", []any{sandbox, us, management.ListTeamCustomCredentialsParams{TeamID: []uuid.UUID{uuid.Nil}}},
+			"GET /v1/org/{org_id}/team_custom_credentials/{env}/{region}: not sent: query.team_id.0 is required: a UUID that is not nil"},
+		"lab account": {"LabAccounts.UpdateTeamIDAllowlist", []any{sandbox, us, testKeyID, []uuid.UUID{testTeam, uuid.Nil}},
+			"PATCH /v1/org/{org_id}/lab_account/{env}/{region}/{account_id}: not sent: body.team_id_allowlist.1 is required: a UUID that is not nil"},
+		"pipelines": {"Pipelines.Upsert", []any{sandbox, us, management.UpsertETLPipelinesBody{}},
+			"POST /v1/org/{org_id}/team_etl_pipelines/{env}/{region}: not sent: body.team_ids is required: at least one team"},
+		"destinations": {"Pipelines.Upsert", []any{sandbox, us, management.UpsertETLPipelinesBody{
+			TeamIDs: []uuid.UUID{testTeam, uuid.Nil}, Preferences: &labhealth.EventDestinationPreferences{}, CloudPubSub: &management.CloudPubSub{},
+			RabbitMQ: &management.RabbitMQ{}, AzureAMQP: &management.AzureAMQP{},
+		}}, "POST /v1/org/{org_id}/team_etl_pipelines/{env}/{region}: not sent: body.team_ids.1 is required: a UUID that is not nil; " +
 			"body.preferences.preferred is required; body.cloud_pubsub.project is required; body.cloud_pubsub.topic is required; " +
 			"body.rabbitmq.uri is required; body.rabbitmq.exchange is required; body.azure_amqp.connection_string is required; " +
 			"body.azure_amqp.default_event_hub is required"},
-		"no pipelines to delete": {func(c client) error { _, err := c.Pipelines.Delete(ctx, sandbox, us, nil); return err },
+		"no pipelines to delete": {"Pipelines.Delete", []any{sandbox, us, nil},
 			"DELETE /v1/org/{org_id}/team_etl_pipelines/{env}/{region}: not sent: query.team_id is required: at least one id"},
 	} {
 		c, s := managing(t, nil)
-		err := test.call(c)
+		_, err := callMethod(ctx, c, test.method, test.args)
 		if diff := cmp.Diff("labhealth: "+test.want, errorText(err)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}

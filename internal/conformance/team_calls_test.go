@@ -3,7 +3,6 @@
 package conformance
 
 import (
-	"context"
 	"encoding/json"
 	"io"
 	"testing"
@@ -64,97 +63,71 @@ var teamCalls = []apiCall{
 	{
 		method: "Orders.Results", op: "GET /v3/order/{order_id}/result", url: "/v3/order/0b5e7f3a-1c2d-4e3f-8a9b-0c1d2e3f4a5b/result",
 		response: wholeResultsJSON,
-		call: func(ctx context.Context, c *labhealth.Client, opts ...labhealth.CallOption) (any, error) {
-			return c.Orders.Results(ctx, orderID, opts...)
-		},
+		args:     []any{orderID},
 	},
 	{
 		method: "LabTests.List", op: "GET /v3/lab_test", url: "/v3/lab_test", response: testsOnlyJSON,
-		call: func(ctx context.Context, c *labhealth.Client, opts ...labhealth.CallOption) (any, error) {
-			return c.LabTests.List(ctx, labhealth.ListLabTestsParams{}, opts...)
-		},
+		args: []any{labhealth.ListLabTestsParams{}},
 	},
 	{
 		method: "LabTests.List", op: "GET /v3/lab_test", url: "/v3/lab_test?collection_method=testkit&generation_method=all&" +
 			"lab_account_id=aaaaaaaa-bbbb-4ccc-8ddd-eeeeeeeeeeee&lab_slug=a%26b&lab_test_limit=7&marker_ids=901&marker_ids=1234567890251&" +
 			"name=Lipid+%2F+panel&next_cursor=%2B%3D%25&order_direction=desc&order_key=price&provider_ids=P-1&provider_ids=P+2&status=active",
 		response: testsOnlyJSON,
-		call: func(ctx context.Context, c *labhealth.Client, opts ...labhealth.CallOption) (any, error) {
-			return c.LabTests.List(ctx, labhealth.ListLabTestsParams{
-				LabTestLimit: 7, NextCursor: "+=%", LabAccountID: teamID, GenerationMethod: "all", LabSlug: "a&b",
-				CollectionMethod: labhealth.CollectionMethodTestkit, Status: labhealth.LabTestStatusActive, MarkerIDs: []int64{901, 1234567890251},
-				ProviderIDs: []string{"P-1", "P 2"}, Name: "Lipid / panel", OrderKey: "price", OrderDirection: "desc",
-			}, opts...)
-		},
+		args: []any{labhealth.ListLabTestsParams{
+			LabTestLimit: 7, NextCursor: "+=%", LabAccountID: teamID, GenerationMethod: "all", LabSlug: "a&b",
+			CollectionMethod: labhealth.CollectionMethodTestkit, Status: labhealth.LabTestStatusActive, MarkerIDs: []int64{901, 1234567890251},
+			ProviderIDs: []string{"P-1", "P 2"}, Name: "Lipid / panel", OrderKey: "price", OrderDirection: "desc",
+		}},
 	},
 	{
 		method: "LabTests.All", op: "GET /v3/lab_test", url: "/v3/lab_test?lab_slug=x&next_cursor=c",
 		response: testsOnlyJSON, want: "[" + testOnlyJSON + "]",
-		call: func(ctx context.Context, c *labhealth.Client, opts ...labhealth.CallOption) (any, error) {
-			return collect(c.LabTests.All(ctx, labhealth.ListLabTestsParams{LabSlug: "x", NextCursor: "c"}, opts...))
-		},
+		args: []any{labhealth.ListLabTestsParams{LabSlug: "x", NextCursor: "c"}},
 	},
 	{
 		method: "LabTests.ListDeprecated", op: "GET /v3/lab_tests", url: "/v3/lab_tests?name=x",
 		response: testsOnlyJSON, want: "[" + testOnlyJSON + "]",
-		call: func(ctx context.Context, c *labhealth.Client, opts ...labhealth.CallOption) (any, error) {
-			return c.LabTests.ListDeprecated(ctx, labhealth.ListLabTestsParams{Name: "x"}, opts...)
-		},
+		args: []any{labhealth.ListLabTestsParams{Name: "x"}},
 	},
 	{
 		method: "Workouts.Stream", op: "GET /v2/timeseries/workouts/{workout_id}/stream",
 		url: "/v2/timeseries/workouts/6d1f2c3b-4a59-4687-9b7c-8d9e0f1a2b3c/stream", response: shortStreamJSON,
-		call: func(ctx context.Context, c *labhealth.Client, opts ...labhealth.CallOption) (any, error) {
-			return c.Workouts.Stream(ctx, workoutID, opts...)
-		},
+		args: []any{workoutID},
 	},
 	{
 		method: "Users.Get", op: "GET /v2/user/{user_id}", url: "/v2/user/11111111-2222-4333-8444-555555555555", response: userJSON,
-		call: func(ctx context.Context, c *labhealth.Client, opts ...labhealth.CallOption) (any, error) {
-			return c.Users.Get(ctx, userID, opts...)
-		},
+		args: []any{userID},
 	},
 	{
 		method: "Users.Resolve", op: "GET /v2/user/resolve/{client_user_id}", url: "/v2/user/resolve/3Zru4O8c%2F+%3FEi%20wG==", response: userJSON,
-		call: func(ctx context.Context, c *labhealth.Client, opts ...labhealth.CallOption) (any, error) {
-			return c.Users.Resolve(ctx, "3Zru4O8c/+?Ei wG==", opts...)
-		},
+		args: []any{"3Zru4O8c/+?Ei wG=="},
 	},
 	{
 		method: "Users.Delete", op: "DELETE /v2/user/{user_id}", url: "/v2/user/11111111-2222-4333-8444-555555555555", response: `{"success":true}`,
-		call: func(ctx context.Context, c *labhealth.Client, opts ...labhealth.CallOption) (any, error) {
-			return c.Users.Delete(ctx, userID, opts...)
-		},
+		args: []any{userID},
 	},
 	{
 		method: "Users.UndoDelete", op: "POST /v2/user/undo_delete", url: "/v2/user/undo_delete?user_id=11111111-2222-4333-8444-555555555555",
 		response: `{"success":true}`,
-		call: func(ctx context.Context, c *labhealth.Client, opts ...labhealth.CallOption) (any, error) {
-			return c.Users.UndoDelete(ctx, labhealth.UndoDeleteParams{UserID: userID}, opts...)
-		},
+		args:     []any{labhealth.UndoDeleteParams{UserID: userID}},
 	},
 	{
 		method: "Users.UndoDelete", op: "POST /v2/user/undo_delete", url: "/v2/user/undo_delete?client_user_id=a%26+%3D%2B",
 		response: `{"success":true}`,
-		call: func(ctx context.Context, c *labhealth.Client, opts ...labhealth.CallOption) (any, error) {
-			return c.Users.UndoDelete(ctx, labhealth.UndoDeleteParams{ClientUserID: "a& =+"}, opts...)
-		},
+		args:     []any{labhealth.UndoDeleteParams{ClientUserID: "a& =+"}},
 	},
 	{
 		method: "Users.HistoricalPulls", op: "GET /v2/introspect/historical_pull",
 		url:      "/v2/introspect/historical_pull?next_cursor=a%2Bb&provider=oura&user_id=11111111-2222-4333-8444-555555555555&user_limit=5",
 		response: lastPullsJSON,
-		call: func(ctx context.Context, c *labhealth.Client, opts ...labhealth.CallOption) (any, error) {
-			return c.Users.HistoricalPulls(ctx, labhealth.ListHistoricalPullsParams{UserID: userID, Provider: "oura", UserLimit: 5, NextCursor: "a+b"}, opts...)
-		},
+		args:     []any{labhealth.ListHistoricalPullsParams{UserID: userID, Provider: "oura", UserLimit: 5, NextCursor: "a+b"}},
 	},
 	{
 		method: "Users.AllHistoricalPulls", op: "GET /v2/introspect/historical_pull", url: "/v2/introspect/historical_pull",
 		response: `{"data": [{"user_id": "11111111-2222-4333-8444-555555555555", "provider": {}}]}`,
 		want:     `[{"user_id": "11111111-2222-4333-8444-555555555555", "provider": {}}]`,
-		call: func(ctx context.Context, c *labhealth.Client, opts ...labhealth.CallOption) (any, error) {
-			return collect(c.Users.AllHistoricalPulls(ctx, labhealth.ListHistoricalPullsParams{}, opts...))
-		},
+		args:     []any{labhealth.ListHistoricalPullsParams{}},
 	},
 }
 
