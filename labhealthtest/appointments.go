@@ -36,16 +36,12 @@ var (
 )
 
 func kindOfOrder(o *order) *appointmentKind {
-	for _, k := range []*appointmentKind{atHome, walkIn} {
-		if k.method == o.Details.Type {
-			return k
-		}
-	}
-	return nil
+	kind, _ := first([]*appointmentKind{atHome, walkIn}, func(k *appointmentKind) bool { return k.method == o.Details.Type })
+	return kind
 }
 
 // ofKind returns the handler of an operation that both kinds of appointments have.
-func ofKind(kind *appointmentKind, handle func(*Server, *request, *appointmentKind) (any, error)) func(*Server, *request) (any, error) {
+func ofKind(kind *appointmentKind, handle handlerOf[*appointmentKind]) handler {
 	return func(s *Server, r *request) (any, error) { return handle(s, r, kind) }
 }
 
@@ -62,7 +58,7 @@ var (
 	cannotRequest   = reject(http.StatusBadRequest, "The provider does not accept appointment requests")
 )
 
-// orderOfKind returns the order in the path of a valid request, if it has this kind of
+// orderOfKind returns the order in the path, if it has this kind of
 // appointments.
 func (s *Server) orderOfKind(r *request, kind *appointmentKind) (*order, error) {
 	o, err := s.requestedOrder(r)
@@ -113,9 +109,6 @@ type bookingRequest struct {
 func (s *Server) bookAppointment(r *request, kind *appointmentKind) (any, error) {
 	var body bookingRequest
 	r.decode(&body)
-	if err := r.err(); err != nil {
-		return nil, err
-	}
 	if kind == atHome { // has no idempotency key
 		return s.book(r, kind, &body)
 	}
@@ -271,7 +264,7 @@ func (s *Server) getAppointment(r *request, kind *appointmentKind) (any, error) 
 	return a, nil
 }
 
-// requestedAppointment returns the appointment of the order in the path of a valid request.
+// requestedAppointment returns the appointment of the order in the path.
 func (s *Server) requestedAppointment(r *request, kind *appointmentKind) (*order, *appointment, error) {
 	o, err := s.orderOfKind(r, kind)
 	if err != nil {

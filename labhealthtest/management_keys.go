@@ -84,10 +84,7 @@ func (s *Server) AddTeamManagementKey(teams ...uuid.UUID) (key string, err error
 var managementKeyFilters = []filter[*managementKey]{
 	func(r *request) func(*managementKey) bool {
 		teamID, ok := parseUUID(r.queryOne("team_id"))
-		if !ok {
-			return nil
-		}
-		return func(k *managementKey) bool { return k.isBoundTo(teamID) }
+		return func(k *managementKey) bool { return !ok || k.isBoundTo(teamID) }
 	},
 	equals("role", func(k *managementKey) string { return k.Role }),
 }
@@ -107,9 +104,6 @@ func (s *Server) createManagementKey(r *request) (any, error) {
 		Bindings []binding `json:"team_role_bindings"`
 	}
 	r.decode(&body)
-	if err := r.err(); err != nil {
-		return nil, err
-	}
 	if err := s.checkBindings(r, body.Role, body.Bindings); err != nil {
 		return nil, err
 	}
@@ -137,7 +131,7 @@ func (s *Server) checkBindings(r *request, role string, bindings []binding) erro
 	return nil
 }
 
-// requestedKey returns the index of the key in the path of a valid request.
+// requestedKey returns the index of the key in the path.
 func (s *Server) requestedKey(r *request) (int, error) {
 	if err := r.err(); err != nil {
 		return -1, err
