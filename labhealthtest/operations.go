@@ -102,16 +102,16 @@ var teamOperations = []operation{
 	{"POST", "/v3/order/phlebotomy/appointment/availability", (*Server).offerAtHome},
 	{"POST", "/v3/order/{order_id}/phlebotomy/appointment/request", (*Server).requestAppointment},
 	{"POST", "/v3/order/{order_id}/phlebotomy/appointment/book", ofKind(atHome, (*Server).bookAppointment)},
-	{"PATCH", "/v3/order/{order_id}/phlebotomy/appointment/reschedule", ofKind(atHome, (*Server).rescheduleAppointment)},
-	{"PATCH", "/v3/order/{order_id}/phlebotomy/appointment/cancel", ofKind(atHome, (*Server).cancelAppointment)},
+	{"PATCH", "/v3/order/{order_id}/phlebotomy/appointment/reschedule", onAppointment(atHome, (*Server).rescheduleAppointment)},
+	{"PATCH", "/v3/order/{order_id}/phlebotomy/appointment/cancel", onAppointment(atHome, (*Server).cancelAppointment)},
 	{"GET", "/v3/order/phlebotomy/appointment/cancellation-reasons", ofKind(atHome, (*Server).listCancellationReasons)},
-	{"GET", "/v3/order/{order_id}/phlebotomy/appointment", ofKind(atHome, (*Server).getAppointment)},
+	{"GET", "/v3/order/{order_id}/phlebotomy/appointment", onAppointment(atHome, (*Server).getAppointment)},
 	{"POST", "/v3/order/psc/appointment/availability", (*Server).offerWalkIn},
 	{"POST", "/v3/order/{order_id}/psc/appointment/book", ofKind(walkIn, (*Server).bookAppointment)},
-	{"PATCH", "/v3/order/{order_id}/psc/appointment/reschedule", ofKind(walkIn, (*Server).rescheduleAppointment)},
-	{"PATCH", "/v3/order/{order_id}/psc/appointment/cancel", ofKind(walkIn, (*Server).cancelAppointment)},
+	{"PATCH", "/v3/order/{order_id}/psc/appointment/reschedule", onAppointment(walkIn, (*Server).rescheduleAppointment)},
+	{"PATCH", "/v3/order/{order_id}/psc/appointment/cancel", onAppointment(walkIn, (*Server).cancelAppointment)},
 	{"GET", "/v3/order/psc/appointment/cancellation-reasons", ofKind(walkIn, (*Server).listCancellationReasons)},
-	{"GET", "/v3/order/{order_id}/psc/appointment", ofKind(walkIn, (*Server).getAppointment)},
+	{"GET", "/v3/order/{order_id}/psc/appointment", onAppointment(walkIn, (*Server).getAppointment)},
 
 	{"GET", "/v3/lab_test", (*Server).listLabTests},
 	{"GET", "/v3/lab_tests", (*Server).listAllLabTests},
@@ -194,8 +194,8 @@ var orgOperations = []operation{
 	{"PATCH", orgPath, (*Server).patchOrganisation},
 	{"GET", orgPath + "/management_key", (*Server).listManagementKeys},
 	{"POST", orgPath + "/management_key", (*Server).createManagementKey},
-	{"PATCH", orgPath + "/management_key/{key_id}", (*Server).patchManagementKey},
-	{"DELETE", orgPath + "/management_key/{key_id}", (*Server).deleteManagementKey},
+	{"PATCH", orgPath + "/management_key/{key_id}", on((*Server).requestedKey, (*Server).patchManagementKey)},
+	{"DELETE", orgPath + "/management_key/{key_id}", on((*Server).requestedKey, (*Server).deleteManagementKey)},
 	{"POST", orgPath + "/team", (*Server).createTeam},
 	{"DELETE", orgPath + "/team/{team_id}", onTeam((*Server).deleteTeam)},
 	{"GET", labAccountsPath, (*Server).listOrgLabAccounts},
@@ -249,26 +249,34 @@ func (o operation) isOfOrders() bool {
 	return strings.HasPrefix(o.pattern, "/v3/order") || o.pattern == "/orders"
 }
 
-// route returns the operation of a request and validates the variables of its path.
-func route(r *request) (*operation, error) {
-	var allowed []string
+// find returns the operation that handles a request, with the variables of its path, or nil and the
+// methods with which the path has operations.
+func find(method, path string) (o *operation, vars map[string]string, allowed []string) {
 	for i := range operations {
 		o := &operations[i]
-		vars, ok := match(o.pattern, r.path)
-		if !ok {
-			continue
+		vars, ok := match(o.pattern, path)
+		switch {
+		case ok && o.method == method:
+			return o, vars, nil
+		case ok:
+			allowed = append(allowed, o.method)
 		}
-		if o.method == r.method {
-			r.vars, r.rules = vars, rulesOf(strings.Replace(o.String(), "{resource}", vars["resource"], 1))
-			if r.rules == nil {
-				return nil, notFound // no such resource
-			}
-			r.validate("path")
-			return o, nil
-		}
-		allowed = append(allowed, o.method)
 	}
-	if allowed == nil {
+	return nil, nil, allowed
+}
+
+// route returns the operation of a request and validates the variables of its path.
+func route(r *request) (*operation, error) {
+	o, vars, allowed := find(r.method, r.path)
+	switch {
+	case o != nil:
+		r.vars, r.rules = vars, rulesOf(strings.Replace(o.String(), "{resource}", vars["resource"], 1))
+		if r.rules == nil {
+			return nil, notFound // no such resource
+		}
+		r.validate("path")
+		return o, nil
+	case allowed == nil:
 		return nil, notFound
 	}
 	return nil, &response{
@@ -288,15 +296,10 @@ func Operations() []string {
 	return names
 }
 
-// operationOf returns the operation that handles a request, or "" if there is none.
+// operationOf returns the name of the operation that handles a request, or "" if there is none.
 func operationOf(method, path string) string {
-	for _, o := range operations {
-		if o.method != method {
-			continue
-		}
-		if _, ok := match(o.pattern, path); ok {
-			return o.String()
-		}
+	if o, _, _ := find(method, path); o != nil {
+		return o.String()
 	}
 	return ""
 }

@@ -7,7 +7,6 @@ import (
 	"math"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 
@@ -228,22 +227,12 @@ func basicSchema(name, limits string) schema {
 	if _, text, ok := strings.Cut(limits, "pattern="); ok { // the last of the limits
 		pattern = regexp.MustCompile(text)
 	}
-	return boundedString(int(limit(limits, "minLength", 0)), int(limit(limits, "maxLength", math.MaxInt32)), pattern)
+	return boundedString(int(reference.Limit(limits, "minLength", 0)), int(reference.Limit(limits, "maxLength", math.MaxInt32)), pattern)
 }
 
 // limited is the schema of a number within limits.
 func limited(number schema, limits string) schema {
-	return within(number, limit(limits, "minimum", math.MinInt64), limit(limits, "maximum", math.MaxInt64))
-}
-
-// limit returns one of several limits.
-func limit(limits, name string, missing float64) float64 {
-	_, text, ok := strings.Cut(limits, name+"=")
-	text, _, _ = strings.Cut(text, " ")
-	if n, err := strconv.ParseFloat(text, 64); ok && err == nil {
-		return n
-	}
-	return missing
+	return within(number, reference.Limit(limits, "minimum", math.MinInt64), reference.Limit(limits, "maximum", math.MaxInt64))
 }
 
 // arrayWithLimit rejects an array without elements if it needs one.
