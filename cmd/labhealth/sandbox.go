@@ -6,13 +6,10 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/binary"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"net/http"
-	"net/url"
 	"os"
 	"sync"
 	"time"
@@ -37,7 +34,6 @@ type sandboxFlags struct {
 	file      string
 	public    bool
 	noConsole bool
-	open      bool
 	problem   func(string) // prints what fails
 }
 
@@ -75,7 +71,6 @@ application receives them directly from the service, unsigned.`,
 	flags.StringVar(&f.file, "file", "", "file that keeps the deliveries; without it, they are in memory")
 	flags.BoolVar(&f.public, "public", false, "permit an --addr that other machines can reach")
 	flags.BoolVar(&f.noConsole, "no-console", false, "run the service only")
-	flags.BoolVar(&f.open, "open", false, "open the console in the browser")
 	cmd.AddCommand(newSandboxEnv(a))
 	return cmd
 }
@@ -89,22 +84,15 @@ func (a *app) sandbox(ctx context.Context, f sandboxFlags) (err error) {
 	defer func() { err = errors.Join(err, box.close()) }()
 	remove, err := box.state().save()
 	if err != nil {
-		fmt.Fprintln(a.err, "labhealth: other commands will not find this sandbox:", err)
+		a.problem("other commands will not find this sandbox: " + err.Error())
 	}
 	defer remove()
 	if f.forward != "" {
 		deliveries := box.inspector.Watch(box.gate.ctx)
-		box.tasks.Go(func() {
-			a.printDeliveries(box.gate.ctx, box.inspector, deliveries, func(d *inspect.Delivery) bool { return d.Forward != nil })
-		})
+		box.tasks.Go(func() { a.printDeliveries(box.gate.ctx, box.inspector, deliveries, true) })
 	}
-	if err := box.print(a.out, a.json); err != nil {
+	if err := box.print(a); err != nil {
 		return err
-	}
-	if f.open && box.console != nil {
-		if err := openBrowser(ctx, box.baseURL+"/console/?token="+box.console.TokenForOneLogin()); err != nil {
-			fmt.Fprintln(a.err, "labhealth: the browser does not open:", err)
-		}
 	}
 	<-ctx.Done()
 	if !a.json {
@@ -144,8 +132,10 @@ func startSandbox(ctx context.Context, f sandboxFlags) (*sandbox, error) {
 	if f.users < 0 || f.orders < 0 {
 		return nil, usagef("--users and --orders must be 0 or more")
 	}
-	if u, err := url.Parse(f.deliver); f.deliver != "" && (err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https") {
-		return nil, usagef("--deliver must be an http or https URL, such as http://127.0.0.1:3000/webhooks")
+	if f.deliver != "" {
+		if err := checkURL("--deliver", f.deliver); err != nil {
+			return nil, err
+		}
 	}
 	listener, err := listenAt(ctx, f.addr, f.public)
 	if err != nil {
@@ -358,40 +348,26 @@ func (b *sandbox) state() sandboxState {
 }
 
 // print prints the addresses and the keys.
-func (b *sandbox) print(out io.Writer, asJSON bool) error {
+func (b *sandbox) print(a *app) error {
 	s := b.state()
-	orders := len(b.server.Orders())
-	if asJSON {
-		return json.NewEncoder(out).Encode(struct {
-			sandboxState
-			Users   int       `json:"users"`
-			Orders  int       `json:"orders"`
-			Workout uuid.UUID `json:"workout,omitzero"`
-		}{s, b.users, orders, b.workout})
-	}
-	lines := [][2]string{
-		{"base URL", s.URL},
-		{"local URL", s.LocalURL},
-		{"team key", s.APIKey},
-		{"team", s.TeamID.String()},
-		{"organisation", s.OrgID.String()},
-		{"management key", s.OrgKey},
-		{"webhook secret", s.WebhookSecret},
-		{"debug token", s.Proof},
-		{"holds", fmt.Sprintf("%d users, %d orders", b.users, orders)},
-	}
+	orders, workout := len(b.server.Orders()), ""
 	if b.workout != uuid.Nil {
-		lines = append(lines, [2]string{"workout", b.workout.String()})
+		workout = b.workout.String()
 	}
-	if s.Console != "" {
-		lines = append(lines, [2]string{"console", s.Console})
+	if a.json {
+		return a.printJSON(struct {
+			sandboxState
+			Users   int    `json:"users"`
+			Orders  int    `json:"orders"`
+			Workout string `json:"workout,omitempty"`
+		}{s, b.users, orders, workout})
 	}
-	lines = append(lines, [2]string{"try", fmt.Sprintf("curl -H 'x-service-api-key: %s' %s/v2/user/", s.APIKey, s.URL)})
-	for _, line := range lines {
-		if line[1] != "" {
-			fmt.Fprintf(out, "%-15s %s\n", line[0], line[1])
-		}
-	}
+	a.fields([][2]string{
+		{"base URL", s.URL}, {"local URL", s.LocalURL}, {"team key", s.APIKey}, {"team", s.TeamID.String()},
+		{"organisation", s.OrgID.String()}, {"management key", s.OrgKey}, {"webhook secret", s.WebhookSecret}, {"debug token", s.Proof},
+		{"holds", fmt.Sprintf("%d users, %d orders", b.users, orders)}, {"workout", workout}, {"console", s.Console},
+		{"try", fmt.Sprintf("curl -H 'x-service-api-key: %s' %s/v2/user/", s.APIKey, s.URL)},
+	}...)
 	return nil
 }
 
