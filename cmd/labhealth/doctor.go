@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/labhealth/labhealth-go"
+	"github.com/labhealth/labhealth-go/cmd/labhealth/internal/inspect"
 	"github.com/labhealth/labhealth-go/webhooks"
 )
 
@@ -293,4 +294,23 @@ func (d *doctor) checkWebhook(ctx context.Context, endpoint string, verifier *we
 		return
 	}
 	d.print("webhook", checkFailed, response.Finding(), "")
+}
+
+// testEvent is an event that no application has a reaction to. It is about no user.
+const testEvent = `{"event_type":"labhealth.test","data":{}}`
+
+// probe posts the test event, signed if there is a verifier.
+func probe(ctx context.Context, endpoint string, verifier *webhooks.Verifier) *inspect.Delivery {
+	d := &inspect.Delivery{Size: len(testEvent)}
+	if verifier != nil {
+		d.Verdict = inspect.Verified
+	}
+	header, err := inspect.NewHeader(verifier, time.Now(), []byte(testEvent))
+	if err != nil {
+		d.Forward = &inspect.Forward{Err: errorText(err)}
+		return d
+	}
+	header.Set("User-Agent", userAgent())
+	d.Forward = inspect.Send(ctx, endpoint, header, []byte(testEvent))
+	return d
 }

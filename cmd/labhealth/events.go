@@ -97,30 +97,24 @@ func (a *app) readInput(name string) ([]byte, error) {
 	return body, nil
 }
 
-// splitEvents returns the events of a body: one document, a list, or one document after another.
-// What is no JSON is one event.
-func splitEvents(body []byte) [][]byte {
-	if _, err := webhooks.Parse(body); err == nil {
+// splitEvents returns the events of a body: one document, a list, or one document per line. What is
+// no JSON is one event.
+func splitEvents(body []byte) (events [][]byte) {
+	var list []json.RawMessage
+	first, _, _ := bytes.Cut(body, []byte("\n"))
+	if json.Unmarshal(body, &list) != nil && (json.Valid(body) || !json.Valid(first)) {
 		return [][]byte{body}
 	}
-	var events [][]byte
-	if json.Valid(body) {
-		var list []json.RawMessage
-		if json.Unmarshal(body, &list) != nil {
-			return [][]byte{body}
-		}
-		for _, event := range list {
-			events = append(events, event)
-		}
+	for _, event := range list {
+		events = append(events, event)
+	}
+	if list != nil {
 		return events
 	}
 	for line := range bytes.Lines(body) {
 		if len(bytes.TrimSpace(line)) > 0 {
 			events = append(events, line)
 		}
-	}
-	if len(events) > 1 && !json.Valid(events[0]) && !json.Valid(events[len(events)-1]) {
-		return [][]byte{body} // one document on several lines
 	}
 	return events
 }

@@ -57,11 +57,10 @@ func (f *storeFlags) secrets(ctx context.Context, a *app) ([]string, error) {
 // listenFlags are the flags of the command listen.
 type listenFlags struct {
 	storeFlags
-	addr      string
-	forward   string
-	keep      time.Duration
-	public    bool
-	noConsole bool
+	addr    string
+	forward string
+	keep    time.Duration
+	public  bool
 }
 
 func newListen(a *app) *cobra.Command {
@@ -89,7 +88,6 @@ the command registers itself as a webhook of the running sandbox, with its secre
 	flags.StringVar(&f.forward, "forward", "", "URL of your application")
 	flags.DurationVar(&f.keep, "keep", 7*24*time.Hour, "how long deliveries are stored, such as 24h")
 	flags.BoolVar(&f.public, "public", false, "permit an --addr that other machines can reach")
-	flags.BoolVar(&f.noConsole, "no-console", false, "serve no console")
 	return cmd
 }
 
@@ -124,18 +122,15 @@ func (a *app) listen(ctx context.Context, f listenFlags) (err error) {
 		listener.Close()
 		return invalid(err)
 	}
-	l := &listening{app: a, flags: f, file: file, inspector: inspector, listener: listener}
+	l := &listening{app: a, flags: f, file: file, token: crand.Text(), inspector: inspector, listener: listener}
 	defer func() { err = errors.Join(err, inspector.Close()) }()
-	if !f.noConsole {
-		l.token = crand.Text()
-		l.console, err = console.New(console.Config{
-			Inspector: inspector, Token: l.token, Hosts: hosts(listener.Addr(), f.public),
-			Values: []console.Value{{Name: "Receiver", Value: baseURL(listener.Addr())}},
-		})
-		if err != nil {
-			listener.Close()
-			return invalid(err)
-		}
+	l.console, err = console.New(console.Config{
+		Inspector: inspector, Token: l.token, Hosts: hosts(listener.Addr(), f.public),
+		Values: []console.Value{{Name: "Receiver", Value: baseURL(listener.Addr())}},
+	})
+	if err != nil {
+		listener.Close()
+		return invalid(err)
 	}
 	return l.run(ctx, box)
 }
@@ -147,7 +142,7 @@ type listening struct {
 	file      string
 	token     string
 	inspector *inspect.Inspector
-	console   *console.Console // nil without a console
+	console   *console.Console
 	listener  net.Listener
 }
 
@@ -167,9 +162,7 @@ func (l *listening) run(ctx context.Context, box *sandboxState) error {
 	defer tasks.Wait()
 	defer stop()
 	tasks.Go(func() { failed <- server.Serve(l.listener) })
-	if l.console != nil {
-		tasks.Go(func() { l.console.Run(running) })
-	}
+	tasks.Go(func() { l.console.Run(running) })
 	deliveries := l.inspector.Watch(running)
 	tasks.Go(func() { l.app.printDeliveries(running, l.inspector, deliveries, false) })
 	unregister := func() error { return nil }
@@ -208,14 +201,11 @@ func (a *app) problem(text string) {
 // ServeHTTP serves the console, and receives everything else.
 func (l *listening) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	limitBody(w, r)
-	switch {
-	case !console.IsConsole(r):
-		l.inspector.ServeHTTP(w, r)
-	case l.console == nil:
-		http.NotFound(w, r)
-	default:
+	if console.IsConsole(r) {
 		l.console.ServeHTTP(w, r)
+		return
 	}
+	l.inspector.ServeHTTP(w, r)
 }
 
 // registered is the description of the webhook at the sandbox.
@@ -262,14 +252,11 @@ func (l *listening) register(ctx context.Context, box *sandboxState) (unregister
 // printStart prints the addresses.
 func (l *listening) printStart(box *sandboxState) {
 	address := baseURL(l.listener.Addr())
-	page := ""
-	if l.console != nil {
-		page = address + "/console/?token=" + l.token
-	}
+	page := address + "/console/?token=" + l.token
 	if l.app.json {
 		_ = l.app.printJSON(struct { // whoever reads it may be gone
 			Receiver string `json:"receiver"`
-			Console  string `json:"console,omitempty"`
+			Console  string `json:"console"`
 			Forward  string `json:"forward,omitempty"`
 			File     string `json:"file"`
 		}{address, page, l.flags.forward, l.file})

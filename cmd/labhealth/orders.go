@@ -31,7 +31,6 @@ var (
 
 func newOrdersList(a *app) *cobra.Command {
 	var p labhealth.ListOrdersParams
-	var ids []string
 	var critical bool
 	var sort string
 	var limit int
@@ -49,13 +48,6 @@ data.`,
   labhealth orders list --json | jq -r .id`,
 		Args: exactArgs(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			for _, value := range ids {
-				id, err := parseID("--id", value)
-				if err != nil {
-					return err
-				}
-				p.OrderIDs = append(p.OrderIDs, id)
-			}
 			if cmd.Flags().Changed("critical") {
 				p.IsCritical = &critical
 			}
@@ -79,7 +71,6 @@ data.`,
 	}
 	flags := cmd.Flags()
 	idFlag(flags, &p.UserID, "user", "orders of the user with this ID")
-	flags.StringSliceVar(&ids, "id", nil, "orders with these IDs")
 	idFlag(flags, &p.OrderTransactionID, "transaction", "orders of the transaction with this ID")
 	choicesFlag(cmd, &p.Status, "status", "orders with one of these statuses, such as ordered or completed", lowLevelStatuses...)
 	choicesFlag(cmd, &p.OrderType, "method", "orders with one of these collection methods: "+strings.Join(texts(collectionMethods), ", "), collectionMethods...)

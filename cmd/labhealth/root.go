@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -240,26 +241,18 @@ func (a *app) confirm(question string) error {
 	if err != nil {
 		return err
 	}
-	switch strings.ToLower(strings.TrimSpace(reply)) {
+	switch strings.ToLower(reply) {
 	case "y", "yes":
 		return nil
 	}
 	return &exitError{exitFailed, "not confirmed: nothing was changed"}
 }
 
-// readLine reads a line without reading ahead.
+// readLine reads the first line.
 func readLine(r io.Reader) (string, error) {
-	var line []byte
-	var b [1]byte
-	for len(line) < 4096 {
-		n, err := r.Read(b[:])
-		if n == 1 && b[0] == '\n' || errors.Is(err, io.EOF) {
-			break
-		}
-		if err != nil {
-			return "", err
-		}
-		line = append(line, b[:n]...)
+	line, err := bufio.NewReader(io.LimitReader(r, 4096)).ReadString('\n')
+	if errors.Is(err, io.EOF) {
+		err = nil
 	}
-	return string(line), nil
+	return strings.TrimSpace(line), err
 }

@@ -119,11 +119,10 @@ With --json, it prints the user as the service has it.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			name := args[0]
 			if name == "-" {
-				line, err := readLine(a.in)
-				if err != nil {
+				var err error
+				if name, err = readLine(a.in); err != nil {
 					return err
 				}
-				name = strings.TrimSpace(line)
 			}
 			if name == "" {
 				return usagef("your ID of the user is empty")

@@ -6,19 +6,17 @@ import (
 	"net/url"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/labhealth/labhealth-go"
-	"github.com/labhealth/labhealth-go/cmd/labhealth/internal/inspect"
 	"github.com/labhealth/labhealth-go/management"
 	"github.com/labhealth/labhealth-go/webhooks"
 )
 
 func newWebhooks(a *app) *cobra.Command {
-	return group("webhooks", "Manage the webhooks of a team, and try an endpoint",
-		newWebhooksList(a), newWebhooksCreate(a), newWebhooksSecret(a), newWebhooksGenerate(a), newWebhooksRotate(a), newWebhooksDelete(a), newWebhooksTest(a))
+	return group("webhooks", "Manage the webhooks of a team",
+		newWebhooksList(a), newWebhooksCreate(a), newWebhooksSecret(a), newWebhooksGenerate(a), newWebhooksRotate(a), newWebhooksDelete(a))
 }
 
 func newWebhooksList(a *app) *cobra.Command {
@@ -280,75 +278,4 @@ func newWebhooksDelete(a *app) *cobra.Command {
 		fmt.Fprintf(a.out, "deleted the webhook %s\n", clean(id))
 		return nil
 	}))
-}
-
-func newWebhooksTest(a *app) *cobra.Command {
-	return &cobra.Command{
-		Use:   "test URL",
-		Short: "Send a signed test event to an endpoint",
-		Long: `Send a signed event of the invented type labhealth.test, without a user, to an endpoint, and expect that
-it is acknowledged with 2xx. The secret is LABHEALTH_WEBHOOK_SECRET, or that of the sandbox with
---sandbox. labhealth doctor --webhook also checks what the endpoint must reject.
-
-With --json, it prints url, status, acknowledged and milliseconds.`,
-		Example: `  labhealth webhooks test https://example.com/webhooks
-  labhealth webhooks test http://localhost:3000/webhooks --sandbox`,
-		Args:              exactArgs("the URL of the endpoint"),
-		ValidArgsFunction: cobra.NoFileCompletions,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := checkURL("the URL of the endpoint", args[0]); err != nil {
-				return err
-			}
-			secrets, err := a.requiredWebhookSecrets(cmd.Context())
-			if err != nil {
-				return err
-			}
-			verifier, err := webhooks.NewVerifier(secrets...)
-			if err != nil {
-				return usagef("LABHEALTH_WEBHOOK_SECRET: %s", errorText(err))
-			}
-			return a.testWebhook(cmd.Context(), args[0], verifier)
-		},
-	}
-}
-
-// testEvent is an event that no application has a reaction to. It is about no user.
-const testEvent = `{"event_type":"labhealth.test","data":{}}`
-
-// probe posts the test event, signed if there is a verifier.
-func probe(ctx context.Context, endpoint string, verifier *webhooks.Verifier) *inspect.Delivery {
-	d := &inspect.Delivery{Size: len(testEvent)}
-	if verifier != nil {
-		d.Verdict = inspect.Verified
-	}
-	header, err := inspect.NewHeader(verifier, time.Now(), []byte(testEvent))
-	if err != nil {
-		d.Forward = &inspect.Forward{Err: errorText(err)}
-		return d
-	}
-	header.Set("User-Agent", userAgent())
-	d.Forward = inspect.Send(ctx, endpoint, header, []byte(testEvent))
-	return d
-}
-
-// testWebhook sends a signed event and reports the response.
-func (a *app) testWebhook(ctx context.Context, endpoint string, verifier *webhooks.Verifier) error {
-	d := probe(ctx, endpoint, verifier)
-	f := d.Forward
-	acknowledged := f.StatusCode/100 == 2
-	if a.json && f.StatusCode != 0 {
-		err := a.printJSON(map[string]any{
-			"url": withoutQuery(endpoint), "status": f.StatusCode, "acknowledged": acknowledged, "milliseconds": f.Took.Milliseconds(),
-		})
-		if err != nil {
-			return err
-		}
-	}
-	switch {
-	case !acknowledged:
-		return &exitError{exitFailed, d.Finding()}
-	case !a.json:
-		fmt.Fprintf(a.out, "acknowledged with %d in %v\n", f.StatusCode, f.Took.Round(time.Millisecond))
-	}
-	return nil
 }
