@@ -76,6 +76,18 @@ func (s *Store) correctIDs(ctx context.Context) error {
 	}, `labhealth_deliveries | o.slot = k.slot AND o.at > $1::bigint`, ahead)
 }
 
+// correctDue makes rows of a queue due that are due later than the longest delay: the clock of the
+// process that delayed them was ahead.
+func (s *Store) correctDue(ctx context.Context, table, where string, longest time.Duration) error {
+	now := s.now()
+	latest := now.Add(longest).UnixNano()
+	return s.inSlots(ctx, func(slot int64) error {
+		_, err := s.change(ctx, "maintain", `UPDATE `+table+` SET due = $2::bigint WHERE slot = $1::smallint AND {row} IN
+			(SELECT q.{row} FROM `+table+` AS q WHERE q.slot = $1::smallint AND q.due > $3::bigint AND `+where+`{skip})`, slot, now.UnixNano(), latest)
+		return err
+	}, table+` | o.slot = k.slot AND o.due > $1::bigint AND `+where, latest)
+}
+
 // maxSkew is how far ahead the clock of another process may be.
 const maxSkew = time.Minute
 

@@ -118,8 +118,14 @@ func (r *Reactor) run(ctx context.Context) error {
 	}
 	defer run.close()
 	failures := 0
+	var corrected time.Time
 	var unhealed patience
 	for ctx.Err() == nil {
+		if time.Since(corrected) >= time.Minute {
+			corrected = time.Now()
+			longest := max(time.Hour, r.Delay, 2*run.timeout+maxSlow)
+			_ = r.Store.correctDue(ctx, `labhealth_reactions`, `failed_at IS NULL`, longest) // it is called again
+		}
 		run.collect() // before counting how many to take
 		more, err := run.turn(ctx, run.want())
 		if err == nil && len(run.hung) >= maxHung {
@@ -231,7 +237,6 @@ type reacting struct {
 	hung        map[uuid.UUID]bool     // reactions of calls that ignore their contexts
 	finished    []*reactionCall        // ended and not settled
 	slow        time.Duration          // how long the transaction of the last turn took
-	corrected   time.Time              // when no reaction was due later than any delay
 	fast        int                    // calls that end in the time that is worth taking reactions ahead for
 	results     map[ReactionResult]int
 }
@@ -454,7 +459,6 @@ func (r *reacting) turnIn(ctx context.Context, slot int64, limit int, finished [
 		now := r.Store.now()
 		take = &reactionTake{
 			s: r.Store, slot: slot, limit: limit, now: now.UnixNano(), lease: r.leaseAt(now).UnixNano(),
-			latest: now.Add(max(time.Hour, r.Delay, 2*r.timeout+maxSlow)).UnixNano(), corrects: time.Since(r.corrected) >= time.Minute,
 		}
 		if released, err = r.Store.settle(ctx, tx, r.settlements(finished, now), now.UnixNano()); err == nil {
 			err = take.run(ctx, tx)
@@ -497,11 +501,8 @@ func (r *reacting) committed(take *reactionTake, finished []*reactionCall, relea
 	delete(r.results, "")
 	r.finished = slices.DeleteFunc(r.finished, func(c *reactionCall) bool { return slices.Contains(finished, c) })
 	r.Store.giveBackReactions(append(back, released...))
-	if take.corrects && take.isCorrect {
-		r.corrected = time.Now()
-	}
 	for _, row := range take.taken {
-		c := &reactionCall{row: row, was: take.dueOf(row), reaction: row.reaction(), hangs: r.hung[row.id] || r.isCalled(row.id)}
+		c := &reactionCall{row: row, was: row.due, reaction: row.reaction(), hangs: r.hung[row.id] || r.isCalled(row.id)}
 		c.row.due = take.lease
 		r.calling[c] = true
 		r.outstanding++

@@ -121,6 +121,6 @@ func (s *Store) slotFailures() int {
 
 // waitingSlots returns the slots with deliveries that can be taken, except failing ones.
 func (s *Store) waitingSlots(ctx context.Context) ([]int64, error) {
-	slots, err := s.slotsWith(ctx, s.db, `labhealth_inbox | o.slot = k.slot AND (o.part < 2 OR o.due <= $1::bigint)`, s.now().UnixNano())
+	slots, err := s.slotsWith(ctx, s.db, `labhealth_inbox | o.slot = k.slot AND (o.part = 0 OR o.due <= $1::bigint)`, s.now().UnixNano())
 	return s.failing.without(slots), err
 }

@@ -68,12 +68,10 @@ type Store struct {
 	writer  sqliteWriter
 	now     func() time.Time
 	cursors [parts]*cursor // of the workers, by part of the inbox
-	counted [parts]*cursor // of Backlog
 	arrived chan struct{}  // wakes an idle worker of this process
 
-	reactions        *cursor       // of the reactors
-	countedReactions *cursor       // of Backlog
-	queued           chan struct{} // wakes an idle reactor of this process
+	reactions *cursor       // of the reactors
+	queued    chan struct{} // wakes an idle reactor of this process
 
 	failing failingSlots
 
@@ -93,10 +91,10 @@ func Open(db *sql.DB, dialect Dialect) (*Store, error) {
 	}
 	s := &Store{
 		db: db, name: dialect, writer: sqliteWriter{writing: make(chan struct{}, 1)}, now: time.Now,
-		arrived: make(chan struct{}, 1), queued: make(chan struct{}, 1), reactions: newCursor(), countedReactions: newCursor(),
+		arrived: make(chan struct{}, 1), queued: make(chan struct{}, 1), reactions: newCursor(),
 	}
 	for p := range parts {
-		s.cursors[p], s.counted[p] = newCursor(), newCursor()
+		s.cursors[p] = newCursor()
 	}
 	return s, nil
 }
