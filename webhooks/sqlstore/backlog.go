@@ -109,9 +109,9 @@ func (s *Store) count(ctx context.Context, tx *sql.Tx, q queue, part int, c *cur
 	if c != nil {
 		from = c.positions()
 	}
-	for chunk := range slices.Chunk(allSlots.ints, s.listSize()) {
+	for chunk := range slices.Chunk(allSlots, s.listSize()) {
 		some, first := 0, sql.Null[int64]{}
-		list := rowList{len(chunk), func(w *rowWriter, i int) { w.place(place{chunk[i], max(after, from[chunk[i]])}) }}
+		list := rowList{len(chunk), func(i int) []any { return []any{chunk[i], max(after, from[chunk[i]])} }}
 		_, err = s.queryRow(ctx, tx, into{&first}, `SELECT min(q.`+q.time+`) FROM {k: slot smallint, due bigint}
 			{first q: q.`+q.time+` | `+q.rows+` | ORDER BY q.due, q.id}`, part, until, list)
 		if err != nil {

@@ -208,8 +208,8 @@ func (s *Store) selectRows(ctx context.Context, tx *sql.Tx, p part, scan *scan, 
 	for chunk := range slices.Chunk(scan.slots, s.listSize()) {
 		err := s.scanRows(ctx, tx, &taken, `SELECT `+inboxColumns+` FROM {k: slot smallint, due bigint}
 			{each i: {row}, i.* | labhealth_inbox | i.slot = {slot} AND i.part = $1::smallint AND i.due >= k.due AND i.due <= $2::bigint | ORDER BY i.due, i.id LIMIT $3::integer{skip}}
-			LIMIT $3::integer`, p, until, limit-len(taken), rowList{len(chunk), func(w *rowWriter, i int) {
-			w.place(place{chunk[i], scan.from[chunk[i]]})
+			LIMIT $3::integer`, p, until, limit-len(taken), rowList{len(chunk), func(i int) []any {
+			return []any{chunk[i], scan.from[chunk[i]]}
 		}})
 		if err != nil {
 			return nil, err
@@ -264,7 +264,7 @@ func (s *Store) finish(ctx context.Context, tx *sql.Tx, rows []inboxRow) error {
 		slots, places[i] = append(slots, rows[i].slot), rows[i].row
 	}
 	slices.Sort(slots)
-	_, err := s.exec(ctx, tx, `DELETE FROM labhealth_inbox WHERE {in: slot} AND {row} IN {any: tid}`, anyInt(slices.Compact(slots)), anyText(places))
+	_, err := s.exec(ctx, tx, `DELETE FROM labhealth_inbox WHERE {in: slot} AND {row} IN {any: tid}`, anyOf(slices.Compact(slots)), anyOf(places))
 	return err
 }
 

@@ -29,15 +29,9 @@ func (s *Store) addReactions(ctx context.Context, tx *sql.Tx, rows []reactionRow
 	_, err := s.exec(ctx, tx, `INSERT INTO labhealth_reactions (slot, id, due, kind, user_id, order_id, at, queued, attempts, body)
 		SELECT {slot}, k.id, $1::bigint, k.kind, k.user_id, k.order_id, k.at, $1::bigint, 0, k.body
 		FROM {k: slot smallint, id uuid, kind text, user_id uuid, order_id uuid, at bigint, body text} WHERE {here} ON CONFLICT (slot, id) DO NOTHING`,
-		queued, rowList{len(rows), func(w *rowWriter, i int) {
+		queued, rowList{len(rows), func(i int) []any {
 			r := &rows[i]
-			w.int(int64(Slot(r.user)))
-			w.id(r.id)
-			w.text(string(r.kind))
-			w.id(r.user)
-			w.idOrNull(r.order.UUID)
-			w.int(r.at)
-			w.text(r.body)
+			return []any{Slot(r.user), r.id, string(r.kind), r.user, orNull(r.order.UUID), r.at, r.body}
 		}})
 	if err == nil {
 		for i := range rows {
@@ -136,7 +130,7 @@ func (t *reactionTake) read(ctx context.Context, tx *sql.Tx, scan *scan, limit i
 	for chunk := range slices.Chunk(scan.slots, t.s.listSize()) {
 		rows, err := t.s.scanReactions(ctx, tx, `SELECT `+reactionColumns+` FROM {k: slot smallint, due bigint}
 			{each r: {row}, r.* | labhealth_reactions | r.slot = {slot} AND r.due >= k.due AND r.due <= $1::bigint | ORDER BY r.due, r.id LIMIT $2::integer{skip}}
-			LIMIT $2::integer`, t.now, limit-len(all), rowList{len(chunk), func(w *rowWriter, i int) { w.place(place{chunk[i], scan.from[chunk[i]]}) }})
+			LIMIT $2::integer`, t.now, limit-len(all), rowList{len(chunk), func(i int) []any { return []any{chunk[i], scan.from[chunk[i]]} }})
 		if all = append(all, rows...); err != nil || len(all) >= limit {
 			return all, err
 		}
@@ -186,11 +180,7 @@ func (t *reactionTake) takeOrders(ctx context.Context, tx *sql.Tx, orders []orde
 func (s *Store) reactionsOf(ctx context.Context, tx *sql.Tx, orders []orderKey, lock string) ([]reactionRow, error) {
 	return s.scanReactions(ctx, tx, `SELECT `+reactionColumns+` FROM {k: slot smallint, user_id uuid, order_id uuid}
 		{each r: {row}, r.* | labhealth_reactions | r.slot = {slot} AND r.user_id = k.user_id AND r.order_id = k.order_id AND r.failed_at IS NULL | ORDER BY r.id`+lock+`}`,
-		rowList{len(orders), func(w *rowWriter, i int) {
-			w.int(int64(Slot(orders[i].user)))
-			w.id(orders[i].user)
-			w.id(orders[i].order)
-		}})
+		rowList{len(orders), func(i int) []any { return []any{Slot(orders[i].user), orders[i].user, orders[i].order} }})
 }
 
 // byOrder returns the rows of each order, sorted by their place in it.
@@ -296,10 +286,7 @@ func (s *Store) lockSettled(ctx context.Context, tx *sql.Tx, all []settlement) (
 	}
 	rest, err := s.scanReactions(ctx, tx, `SELECT `+reactionColumns+` FROM {k: slot smallint, id uuid}
 		{find r: {row}, r.* | labhealth_reactions | r.slot = {slot} AND r.id = k.id | {lock}}`,
-		rowList{len(single), func(w *rowWriter, i int) {
-			w.int(single[i].place().slot)
-			w.id(single[i].id)
-		}})
+		rowList{len(single), func(i int) []any { return []any{single[i].place().slot, single[i].id} }})
 	return append(waiting, rest...), err
 }
 
@@ -329,7 +316,7 @@ func reactionSlots(rows []reactionRow) inList {
 		slots[i] = rows[i].place().slot
 	}
 	slices.Sort(slots)
-	return anyInt(slices.Compact(slots))
+	return anyOf(slices.Compact(slots))
 }
 
 func reactionPlaces(rows []reactionRow) inList {
@@ -337,7 +324,7 @@ func reactionPlaces(rows []reactionRow) inList {
 	for i := range rows {
 		places[i] = rows[i].row
 	}
-	return anyText(places)
+	return anyOf(places)
 }
 
 // lockUserReactions locks the reactions of a user, in the order in which all do.
@@ -409,7 +396,7 @@ func (s *Store) RequeueReaction(ctx context.Context, id uuid.UUID) (found bool, 
 	}
 	var row place
 	found, err = s.queryRow(ctx, s.db, into{&row.slot}, `SELECT r.slot FROM labhealth_reactions AS r WHERE r.slot IN {any: smallint} AND r.id = $1::uuid
-		AND r.failed_at IS NOT NULL`, id.String(), allSlots)
+		AND r.failed_at IS NOT NULL`, id.String(), anyOf(allSlots))
 	if err != nil || !found {
 		return false, s.failed(ctx, "requeue reaction", err)
 	}

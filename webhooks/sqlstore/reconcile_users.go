@@ -219,10 +219,7 @@ func (s *Store) addCompared(ctx context.Context, ids []uuid.UUID) error {
 	for _, ids := range bySlot {
 		_, err := s.change(ctx, "reconcile", `INSERT INTO labhealth_reconciled_users (slot, user_id, at) SELECT {slot}, k.user_id, 0
 			FROM {k: slot smallint, user_id uuid} WHERE {here} ON CONFLICT (slot, user_id) DO NOTHING`,
-			rowList{len(ids), func(w *rowWriter, i int) {
-				w.int(int64(Slot(ids[i])))
-				w.id(ids[i])
-			}})
+			rowList{len(ids), func(i int) []any { return []any{Slot(ids[i]), ids[i]} }})
 		if err != nil {
 			return err
 		}

@@ -464,14 +464,12 @@ func (w *Worker) isolate(ctx context.Context, rows []inboxRow, last *inboxRow) {
 		}
 		_, err := s.exec(limited, tx, `UPDATE labhealth_inbox AS i SET part = 1, due = k.later FROM {k: slot smallint, due bigint, id integer, later bigint}
 			WHERE i.slot = {slot} AND i.part = 0 AND i.due = k.due AND i.id = k.id`,
-			rowList{len(rows), func(w *rowWriter, i int) {
-				w.place(rows[i].place())
-				w.int(rows[i].id)
+			rowList{len(rows), func(i int) []any {
 				later := now.UnixNano() + int64(i)
 				if last != nil && rows[i].place() == last.place() && rows[i].id == last.id {
 					later += int64(2 * timeout)
 				}
-				w.int(later)
+				return []any{rows[i].slot, rows[i].due, rows[i].id, later}
 			}})
 		return err
 	})
