@@ -93,13 +93,14 @@ func earlier(a, b time.Time) time.Time {
 
 // queue is a table of rows that wait, and what is counted of it.
 type queue struct {
-	rows string // the table, and the condition for its rows q from a position of a slot k on
-	time string // the column with the time of a row
+	table string
+	rows  string // the condition for rows q from a position of a slot k on
+	time  string // the column with the time of a row
 }
 
 var (
-	inboxQueue    = queue{`labhealth_inbox | q.slot = {slot} AND q.part = $1::smallint AND q.due >= k.due AND q.due <= $2::bigint`, "received_at"}
-	reactionQueue = queue{`labhealth_reactions | q.slot = {slot} AND q.due >= k.due AND q.due <= $2::bigint AND $1::smallint = 0`, "queued"}
+	inboxQueue    = queue{`labhealth_inbox`, `q.slot = {slot} AND q.part = $1::smallint AND q.due >= k.due AND q.due <= $2::bigint`, "received_at"}
+	reactionQueue = queue{`labhealth_reactions`, `q.slot = {slot} AND q.due >= k.due AND q.due <= $2::bigint AND $1::smallint = 0`, "queued"}
 )
 
 // count counts the rows of a part of a queue whose due is between two times, and returns the time
@@ -112,15 +113,15 @@ func (s *Store) count(ctx context.Context, tx *sql.Tx, q queue, part int, c *cur
 	for chunk := range slices.Chunk(allSlots, s.listSize()) {
 		some, first := 0, sql.Null[int64]{}
 		list := rowList{len(chunk), func(i int) []any { return []any{chunk[i], max(after, from[chunk[i]])} }}
-		_, err = s.queryRow(ctx, tx, into{&first}, `SELECT min(q.`+q.time+`) FROM {k: slot smallint, due bigint}
-			{first q: q.`+q.time+` | `+q.rows+` | ORDER BY q.due, q.id}`, part, until, list)
+		_, err = s.queryRow(ctx, tx, into{&first}, `SELECT min((SELECT q.`+q.time+` FROM `+q.table+` AS q WHERE `+q.rows+` ORDER BY q.due, q.id LIMIT 1))
+			FROM {k: slot smallint, due bigint}`, part, until, list)
 		if err != nil {
 			return 0, time.Time{}, err
 		}
 		if first.Valid {
 			oldest = earlier(oldest, time.Unix(0, first.V).UTC())
 		}
-		_, err = s.queryRow(ctx, tx, into{&some}, `SELECT count(*) FROM (SELECT 1 FROM {k: slot smallint, due bigint} {each q: q.due | `+q.rows+`} LIMIT $3::integer) AS counted`,
+		_, err = s.queryRow(ctx, tx, into{&some}, `SELECT count(*) FROM (SELECT 1 FROM {k: slot smallint, due bigint} {each q: q.due | `+q.table+` | `+q.rows+`} LIMIT $3::integer) AS counted`,
 			part, until, backlogLimit-n, list)
 		if n += some; err != nil || n >= backlogLimit {
 			return n, oldest, err

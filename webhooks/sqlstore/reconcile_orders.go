@@ -240,7 +240,7 @@ func (p *pass) readChanged(ctx context.Context) (complete bool, err error) {
 		// An order that changed during this pass, after its page was read, has not been seen. It
 		// was changed at most that long before Newest.
 		took := max(0, time.Since(p.at.Started))
-		since := p.at.Newest.Add(-took - orDefault(p.Overlap, time.Hour))
+		since := p.at.Newest.Add(-took - overlap)
 		// What could not be read is read again, for a day: the walks read everything.
 		if oldest := since.Add(-day); p.at.Failed == 0 || p.at.Since.After(since) {
 			p.at.Since = since

@@ -25,7 +25,6 @@ import (
 //	{find s: columns | table | condition}   for each row so far, the one row of a table
 //	{each s: columns | table | condition}   for each row so far, the rows of a table
 //	{left s: columns | table | condition}   the same, also if there is none
-//	{first s: columns | table | condition | ORDER BY columns}   the first of the rows
 //	{some s: table | condition}             only if there is a row of a table; it ends the FROM
 //	{slot}, {here}                          the slot of a row k, and a condition of an INSERT from k
 //	{lock}, {skip}                          lock the rows that are read, and skip locked ones
@@ -196,7 +195,7 @@ func (b *builder) replace(mark string) string {
 	case "in":
 		b.lists++
 		return b.choose(fmt.Sprintf("%s = ANY($%d::smallint[])", rest, b.lists), fmt.Sprintf("?%d IS NOT NULL", b.lists))
-	case "find", "each", "left", "first", "some":
+	case "find", "each", "left", "some":
 		return b.lookup(kind, alias, strings.Split(rest, " | "))
 	}
 	if b.lite {
@@ -229,7 +228,7 @@ func (b *builder) some(alias string, parts []string) string {
 	return "CROSS JOIN LATERAL " + text + " LIMIT 1) AS " + alias
 }
 
-// lookup returns the join of a mark find, each, left, first or some.
+// lookup returns the join of a mark find, each, left or some.
 func (b *builder) lookup(kind, alias string, parts []string) string {
 	if kind == "some" {
 		return b.some(alias, parts)
@@ -238,20 +237,14 @@ func (b *builder) lookup(kind, alias string, parts []string) string {
 	if kind == "left" {
 		join, on = "LEFT JOIN", " ON true"
 	}
-	if b.lite && kind == "first" {
-		parts[2] = alias + ".rowid = (SELECT " + alias + ".rowid FROM " + parts[1] + " AS " + alias + " WHERE " + parts[2] + " " + parts[3] + " LIMIT 1)"
-	}
 	if b.lite {
 		return join + " " + parts[1] + " AS " + alias + " ON " + parts[2]
 	}
 	if len(parts) > 3 {
 		end = " " + parts[3]
 	}
-	switch kind {
-	case "find":
+	if kind == "find" {
 		end = " LIMIT 1" + strings.TrimSuffix(end, " OFFSET 0")
-	case "first":
-		end += " LIMIT 1"
 	}
 	return join + " LATERAL (SELECT " + parts[0] + " FROM " + parts[1] + " AS " + alias + " WHERE " + parts[2] + end + ") AS " + alias + on
 }

@@ -35,9 +35,6 @@ type Store struct {
 	// Keep is the time for which samples are kept after they were measured. [Store.Maintain]
 	// deletes older ones. 0 keeps them for ever. Summaries are always kept.
 	Keep time.Duration
-	// Expired, if not nil, is called after samples that were measured before a time were deleted
-	// because of Keep, with their number. Several goroutines may call it at the same time.
-	Expired func(before time.Time, rows int64)
 	// OneSlot makes each transaction touch one slot of users only: see [Slot]. Set it for a
 	// database that distributes the tables by their column slot, where a transaction over several
 	// places costs more and fails with each of them. A slot whose transactions fail then delays no
