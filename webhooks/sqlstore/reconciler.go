@@ -84,19 +84,24 @@ type Reconciler struct {
 	// passes run at the same time.
 	Observe func(ctx context.Context, found Reconciled, err error)
 
-	Interval    time.Duration // from one pass over changed orders to the next; 0 means 5 min
-	Walk        time.Duration // from one walk over all orders or users to the next; 0 means 24 h
-	Poll        time.Duration // interval at which to look for results that are due; 0 means 1 s
-	Parallel    int           // concurrent requests for single orders and for results, and in Since for users; 0 means 4
-	Rate        float64       // requests per second of the walks over all orders and users; 0 means 1
-	Overlap     time.Duration // how far a pass over changed orders goes back before the last one; 0 means 1 h
-	Days        int           // days of wearable data in the first read of a user; 0 means 30
-	OverlapDays int           // earlier days that each further read repeats, because sources are late; 0 means 7
+	Interval time.Duration // from one pass over changed orders to the next; 0 means 5 min
+	Walk     time.Duration // from one walk over all orders or users to the next; 0 means 24 h
+	Poll     time.Duration // interval at which to look for results that are due; 0 means 1 s
+	Parallel int           // concurrent requests for single orders and for results, and in Since for users; 0 means 4
+	Rate     float64       // requests per second of the walks over all orders and users; 0 means 1
+	Days     int           // days of wearable data in the first read of a user; 0 means 30
 	// RequestsPerSecond limits all requests of this Reconciler together; 0 means no limit.
 	RequestsPerSecond float64
 
 	requests spacing // of all passes
 }
+
+// These are repeated of what was read the last time, because sources are late: of the changes of
+// orders, and of the wearable data of a user.
+const (
+	overlap     = time.Hour
+	overlapDays = 7
+)
 
 // Reconciled counts what one or several steps of a [Reconciler] have read and found.
 type Reconciled struct {
@@ -236,7 +241,7 @@ func (r *Reconciler) check(ctx context.Context) error {
 		return errors.New("sqlstore: the Reconciler needs a Store")
 	case r.Client == nil:
 		return errors.New("sqlstore: the Reconciler needs a Client")
-	case min(r.Interval, r.Walk, r.Poll, r.Overlap) < 0 || min(r.Rate, r.RequestsPerSecond) < 0 || min(r.Days, r.OverlapDays, r.Parallel) < 0:
+	case min(r.Interval, r.Walk, r.Poll) < 0 || min(r.Rate, r.RequestsPerSecond) < 0 || min(r.Days, r.Parallel) < 0:
 		return errors.New("sqlstore: the numbers of a Reconciler must not be negative")
 	}
 	return r.Store.usable(ctx)

@@ -35,9 +35,6 @@ type Store struct {
 	// Keep is the time for which samples are kept after they were measured. [Store.Maintain]
 	// deletes older ones. 0 keeps them for ever. Summaries are always kept.
 	Keep time.Duration
-	// Expired, if not nil, is called after Keep has deleted samples that were measured before a
-	// time; rows is their number. Several goroutines may call it at the same time.
-	Expired func(before time.Time, rows int64)
 	// OneSlot makes each transaction touch one slot of users only: see [Slot]. Set it for a
 	// database that distributes the tables by their column slot: there, a transaction over several
 	// nodes costs more, and fails if one of them fails. With OneSlot, a failing slot delays no
@@ -67,12 +64,10 @@ type Store struct {
 	writer  sqliteWriter
 	now     func() time.Time
 	cursors [parts]*cursor // of the workers, by part of the inbox
-	counted [parts]*cursor // of Backlog
 	arrived chan struct{}  // wakes an idle worker of this process
 
-	reactions        *cursor       // of the reactors
-	countedReactions *cursor       // of Backlog
-	queued           chan struct{} // wakes an idle reactor of this process
+	reactions *cursor       // of the reactors
+	queued    chan struct{} // wakes an idle reactor of this process
 
 	failing failingSlots
 
@@ -92,10 +87,10 @@ func Open(db *sql.DB, dialect Dialect) (*Store, error) {
 	}
 	s := &Store{
 		db: db, name: dialect, writer: sqliteWriter{writing: make(chan struct{}, 1)}, now: time.Now,
-		arrived: make(chan struct{}, 1), queued: make(chan struct{}, 1), reactions: newCursor(), countedReactions: newCursor(),
+		arrived: make(chan struct{}, 1), queued: make(chan struct{}, 1), reactions: newCursor(),
 	}
 	for p := range parts {
-		s.cursors[p], s.counted[p] = newCursor(), newCursor()
+		s.cursors[p] = newCursor()
 	}
 	return s, nil
 }
