@@ -552,3 +552,27 @@ func TestNamesOfAnyLength(t *testing.T) {
 		}
 	}
 }
+
+// A name is compared eight bytes at once. One that differs in any byte is another one, whatever its
+// length, and whatever bits the two bytes share with others of the name.
+func TestKeysDifferInOneByte(t *testing.T) {
+	const letters = "timezone_offset_in_minutes_of_the_sample"
+	for length := 1; length <= len(letters); length++ {
+		name := letters[:length]
+		k := newKey(name)
+		var document [ahead]byte
+		copy(document[:], `"`+name+`": 1, "next": 2`)
+		if !k.startsAt(&document) {
+			t.Errorf("%s is not found", name)
+		}
+		for i := range min(length+3, ahead) {
+			for b := range 256 {
+				changed := document
+				changed[i] = byte(b)
+				if changed != document && k.startsAt(&changed) {
+					t.Fatalf("%s is found in %q", name, changed)
+				}
+			}
+		}
+	}
+}

@@ -53,7 +53,7 @@ func newKey(name string) key {
 // startsAt reports whether a document has the key here, or what is compared of a long one.
 func (k *key) startsAt(here *[ahead]byte) bool {
 	w := wordsAt(here).and(&k.mask)
-	return w.first^k.words.first|w.second^k.words.second|w.third^k.words.third == 0
+	return (w.first^k.words.first)|(w.second^k.words.second)|(w.third^k.words.third) == 0 // ^ and | have the same precedence
 }
 
 // isLongAt reports whether data has the whole key at i, which has more than ahead bytes, and after
