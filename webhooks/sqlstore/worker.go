@@ -34,10 +34,11 @@ import (
 //
 // If the transaction of a batch exceeds a time limit, that of Timeout or one of the database such
 // as statement_timeout or lock_timeout, all workers take its deliveries one at a time, small ones
-// first, and the one that Apply was called with last. A delivery that exceeds a limit alone has
-// failed. If it waited for a lock of PostgreSQL for a quarter of Timeout, or until lock_timeout, the
-// attempt is not counted, and the other deliveries of its user that failed are attempted later, too.
-// So a delivery that never ends delays the others of its batch, and no others, by about the limit.
+// first, and the one that Apply was called with after twice Timeout. A delivery that exceeds a limit
+// alone has failed. If it waited for a lock of PostgreSQL for a quarter of Timeout, or until
+// lock_timeout, the attempt is not counted, and the other deliveries of its user that failed are
+// attempted later, too. So a delivery that never ends delays the others of its batch, and no
+// others, by about the limit.
 //
 // Deliveries that failed are in batches of their own when they are due, which get about a quarter
 // of the time if there are others. So do those of such a batch. One that is due later than an hour,
@@ -450,9 +451,9 @@ func (w *Worker) oneAtATime(o *observation, rows []inboxRow) (step Step, err err
 	return step, nil
 }
 
-// isolate makes the workers take the rows of a batch alone, the smallest first, and the one
-// that Worker.Apply was called with last when the others have been tried. An error is ignored: the
-// batch is taken again then, and exceeds the limit again.
+// isolate makes the workers take the rows of a batch alone, the smallest first, and the one that
+// Worker.Apply was called with last after twice Timeout. An error is ignored: the batch is taken
+// again then, and exceeds the limit again.
 func (w *Worker) isolate(ctx context.Context, rows []inboxRow, last *inboxRow) {
 	s, timeout := w.Store, orDefault(w.Timeout, time.Minute)
 	limited, cancel := context.WithTimeout(ctx, timeout)
