@@ -142,6 +142,7 @@ type inboxRow struct {
 	due, id  int64
 	user     uuid.UUID // zero if the body names none
 	attempts int
+	alone    bool   // it exceeded a time limit, or was in a batch that did
 	row      string // where it is, while it is locked
 }
 
@@ -160,9 +161,8 @@ func newInboxRow(d webhooks.RawDelivery) inboxRow {
 	return row
 }
 
-// part is one of the parts of the inbox: deliveries that have not failed, which are taken in batches,
-// and those that failed or were in a batch that exceeded a time limit, which are taken one at a time
-// when they are due.
+// part is one of the parts of the inbox: deliveries that have not failed, and those that failed, or
+// were in a batch that exceeded a time limit, which are taken when they are due.
 type part int
 
 const (
@@ -201,7 +201,7 @@ func (s *Store) take(ctx context.Context, tx *sql.Tx, p part, limit int, slot in
 	return rows, err
 }
 
-const inboxColumns = `i.slot, CAST(i.{row} AS text), i.part, i.due, i.id, i.received_at, i.user_id, i.attempts, i.delivery_id, i.body`
+const inboxColumns = `i.slot, CAST(i.{row} AS text), i.part, i.due, i.id, i.received_at, i.user_id, i.attempts, i.alone, i.delivery_id, i.body`
 
 // selectRows reads and locks rows of a part, slot by slot.
 func (s *Store) selectRows(ctx context.Context, tx *sql.Tx, p part, scan *scan, until int64, limit int) (taken []inboxRow, err error) {
@@ -221,17 +221,19 @@ func (s *Store) selectRows(ctx context.Context, tx *sql.Tx, p part, scan *scan, 
 	return taken, nil
 }
 
-// takeOne reads and locks a row that was read before, unless another worker has it, or has
-// processed or delayed it.
-func (s *Store) takeOne(ctx context.Context, tx *sql.Tx, row inboxRow) (taken []inboxRow, err error) {
-	err = s.scanRows(ctx, tx, &taken, `SELECT `+inboxColumns+` FROM labhealth_inbox AS i`+atRow+`{skip}`, row.key()...)
+// takeThese reads and locks rows that were read before, unless another worker has them, or has
+// processed or delayed them.
+func (s *Store) takeThese(ctx context.Context, tx *sql.Tx, rows []inboxRow) (taken []inboxRow, err error) {
+	err = s.scanRows(ctx, tx, &taken, `SELECT `+inboxColumns+` FROM {k: slot smallint, part smallint, due bigint, id integer}
+		{find i: {row}, i.* | labhealth_inbox | i.slot = {slot} AND i.part = k.part AND i.due = k.due AND i.id = k.id | {skip}}`,
+		rowList{len(rows), func(i int) []any { return rows[i].key() }})
 	return taken, err
 }
 
 // atRow is the condition for a row, with the parameters of key.
 const atRow = ` WHERE i.slot = $1::smallint AND i.part = $2::smallint AND i.due = $3::bigint AND i.id = $4::integer`
 
-func (r *inboxRow) key() []any { return []any{r.slot, r.part, r.due, r.id} }
+func (r *inboxRow) key() []any { return []any{r.slot, int64(r.part), r.due, r.id} }
 
 // scanRows adds the rows of a statement, until their bodies are large enough.
 func (s *Store) scanRows(ctx context.Context, tx *sql.Tx, taken *[]inboxRow, text string, params ...any) error {
@@ -240,7 +242,7 @@ func (s *Store) scanRows(ctx context.Context, tx *sql.Tx, taken *[]inboxRow, tex
 		var row inboxRow
 		var id sql.Null[string]
 		var received int64
-		if err := rows.Scan(&row.slot, &row.row, &row.part, &row.due, &row.id, &received, &row.user, &row.attempts, &id, &row.Body); err != nil {
+		if err := rows.Scan(&row.slot, &row.row, &row.part, &row.due, &row.id, &received, &row.user, &row.attempts, &row.alone, &id, &row.Body); err != nil {
 			return err
 		}
 		row.ID, row.ReceivedAt = unescape(id.V), time.Unix(0, received).UTC()
@@ -258,14 +260,30 @@ func (s *Store) scanRows(ctx context.Context, tx *sql.Tx, taken *[]inboxRow, tex
 
 // finish deletes rows that are locked.
 func (s *Store) finish(ctx context.Context, tx *sql.Tx, rows []inboxRow) error {
-	var slots []int64
-	places := make([]string, len(rows))
-	for i := range rows {
-		slots, places[i] = append(slots, rows[i].slot), rows[i].row
-	}
-	slices.Sort(slots)
-	_, err := s.exec(ctx, tx, `DELETE FROM labhealth_inbox WHERE {in: slot} AND {row} IN {any: tid}`, anyOf(slices.Compact(slots)), anyOf(places))
+	slots, places := placesOf(rows)
+	_, err := s.exec(ctx, tx, `DELETE FROM labhealth_inbox WHERE {in: slot} AND {row} IN {any: tid}`, slots, places)
 	return err
+}
+
+// delay changes when rows that are locked are due.
+func (s *Store) delay(ctx context.Context, tx *sql.Tx, rows []inboxRow, due int64) error {
+	slots, places := placesOf(rows)
+	_, err := s.exec(ctx, tx, `UPDATE labhealth_inbox SET due = $1::bigint WHERE {in: slot} AND {row} IN {any: tid}`, due, slots, places)
+	for i := range rows {
+		rows[i].due = due
+	}
+	return err
+}
+
+// placesOf returns the slots of rows that are locked, and where they are.
+func placesOf(rows []inboxRow) (slots, places inList) {
+	for i := range rows {
+		if !slices.Contains(slots, any(rows[i].slot)) {
+			slots = append(slots, rows[i].slot)
+		}
+		places = append(places, rows[i].row)
+	}
+	return slots, places
 }
 
 // giveBack returns rows that were taken and not processed.

@@ -103,9 +103,9 @@ CREATE TABLE labhealth_deliveries (
 CREATE INDEX labhealth_deliveries_at ON labhealth_deliveries (slot, at);
 
 -- Deliveries that wait for a worker, in the slot of their user, which is the zero ID if the body
--- names none. part is 1 for those that failed, or were in a batch that exceeded a time limit, which
--- are tried alone, and 0 for others. due is when one was received or may be tried. id distinguishes
--- those of the same time.
+-- names none. part is 1 for those that failed, or were in a batch that exceeded a time limit, and 0
+-- for others. due is when one was received or may be tried. id distinguishes those of the same time.
+-- Those that exceeded a limit are tried alone.
 CREATE TABLE labhealth_inbox (
     slot        smallint NOT NULL,
     part        smallint NOT NULL,
@@ -114,6 +114,7 @@ CREATE TABLE labhealth_inbox (
     received_at bigint NOT NULL,
     user_id     uuid NOT NULL,
     attempts    integer NOT NULL,
+    alone       boolean NOT NULL DEFAULT false,
     delivery_id text,
     body        bytea NOT NULL,
     PRIMARY KEY (slot, part, due, id)

@@ -34,16 +34,17 @@ import (
 //
 // If the transaction of a batch exceeds a time limit, that of Timeout or one of the database such
 // as statement_timeout or lock_timeout, all workers take its deliveries one at a time, small ones
-// first, and the one that Apply was called with last. A delivery that exceeds a limit alone has
-// failed. If it waited for a lock of PostgreSQL for a quarter of Timeout, or until lock_timeout, the
-// attempt is not counted, and the other deliveries of its user that failed are attempted later, too.
-// So a delivery that never ends delays the others of its batch, and no others, by about the limit.
+// first, and the one that Apply was called with after twice Timeout. A delivery that exceeds a limit
+// alone has failed. If it waited for a lock of PostgreSQL for a quarter of Timeout, or until
+// lock_timeout, the attempt is not counted, and the other deliveries of its user that failed are
+// attempted later, too. So a delivery that never ends delays the others of its batch, and no
+// others, by about the limit.
 //
-// Deliveries that failed, or were in such a batch, are attempted one at a time when they are due,
-// in about a quarter of the time if there are others. One that is due later than an hour, or Delay
-// or twice Timeout if that is longer, was delayed by a process whose clock was ahead: Run makes it
-// due within a minute. So do not let the workers of one database have different values above an
-// hour.
+// Deliveries that failed are in batches of their own when they are due, which get about a quarter
+// of the time if there are others. So do those of such a batch. One that is due later than an hour,
+// or Delay or twice Timeout if that is longer, was delayed by a process whose clock was ahead: Run
+// makes it due within a minute. So do not let the workers of one database have different values
+// above an hour.
 //
 // Taking the oldest first does not guarantee an order: workers run concurrently, and failed
 // deliveries are attempted later. The stored content is the same in any order. With PostgreSQL, a
@@ -72,7 +73,7 @@ type Worker struct {
 	// PostgreSQL rolls the transaction back.
 	Apply func(ctx context.Context, tx *sql.Tx, d webhooks.Delivery, c webhooks.Changes) error
 
-	Batch    int           // deliveries per transaction; 0 means 100
+	Batch    int           // deliveries per transaction, few enough that they fit Timeout; 0 means 100
 	Attempts int           // failed attempts after which a delivery becomes a dead letter; 0 means 10
 	Delay    time.Duration // wait after the first failure, doubled after each further one up to an hour; 0 means 5 s
 	Poll     time.Duration // interval at which to look for deliveries received by other processes; 0 means 1 s
@@ -368,24 +369,26 @@ func (w *Worker) attemptIn(ctx context.Context, o *observation, slot int64) (ste
 	return step, rows, err
 }
 
-// attemptFailing processes a delivery that failed and is due. It reserves it first, so that no other
-// worker takes it after a time limit and before the attempt is counted. If this worker is killed,
-// others take it later.
+// attemptFailing processes deliveries that failed and are due. It reserves them first, so that no
+// other worker takes them after a time limit and before the attempt is counted. If this worker is
+// killed, others take them later.
 func (w *Worker) attemptFailing(ctx context.Context, o *observation, slot int64, began time.Time) (step Step, rows []inboxRow, err error) {
-	s := w.Store
-	err = s.transact(ctx, "step", func(tx *sql.Tx) (err error) {
+	s, timeout := w.Store, orDefault(w.Timeout, time.Minute)
+	limited, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	err = s.transact(limited, "step", func(tx *sql.Tx) (err error) {
 		s.giveBack(rows) // after a conflict
-		if rows, err = s.take(ctx, tx, failing, 1, slot); err != nil || len(rows) == 0 {
+		if rows, err = s.take(limited, tx, failing, orDefault(w.Batch, 100), slot); err != nil || len(rows) == 0 {
 			return cmp.Or(err, errIdle)
 		}
-		due := s.now().Add(2 * orDefault(w.Timeout, time.Minute)).UnixNano()
-		if _, err = s.exec(ctx, tx, `UPDATE labhealth_inbox AS i SET due = $5::bigint`+atRow, append(rows[0].key(), due)...); err == nil {
-			rows[0].due = due
+		if n := slices.IndexFunc(rows, func(r inboxRow) bool { return r.alone }); n >= 0 { // up to it, or it
+			s.giveBack(rows[max(n, 1):])
+			rows = rows[:max(n, 1)]
 		}
-		return err
+		return s.delay(limited, tx, rows, s.now().Add(2*timeout).UnixNano())
 	})
 	if err == nil {
-		step, rows, err = w.attempt(ctx, o, func(ctx context.Context, tx *sql.Tx) ([]inboxRow, error) { return s.takeOne(ctx, tx, rows[0]) })
+		step, rows, err = w.attempt(ctx, o, func(ctx context.Context, tx *sql.Tx) ([]inboxRow, error) { return s.takeThese(ctx, tx, rows) })
 	} else {
 		s.giveBack(rows)
 		rows = nil
@@ -406,7 +409,7 @@ func (w *Worker) isTurn(now time.Time) bool {
 
 // endTurn gives deliveries that failed a quarter of the time: three times as long as one took,
 // others come first. The time by which a long batch delayed its turn counts, up to Timeout.
-// Otherwise those that failed, which are single, would get a turn for each batch. If there were
+// Otherwise those that are tried alone would get a turn for each batch. If there were
 // none, looking again at once would cost more than a tenth of the time.
 func (w *Worker) endTurn(began time.Time, found bool) {
 	const emptyDelay = 50 * time.Millisecond
@@ -435,7 +438,7 @@ func (w *Worker) oneAtATime(o *observation, rows []inboxRow) (step Step, err err
 	ctx := o.ctx
 	for _, row := range rows {
 		one, _, err := w.attempt(ctx, o, func(ctx context.Context, tx *sql.Tx) ([]inboxRow, error) {
-			return w.Store.takeOne(ctx, tx, row)
+			return w.Store.takeThese(ctx, tx, []inboxRow{row})
 		})
 		if err != nil && ctx.Err() == nil && (isTimeout(err) || isDeliveryError(err)) {
 			one, err = w.fail(ctx, err, row)
@@ -448,9 +451,9 @@ func (w *Worker) oneAtATime(o *observation, rows []inboxRow) (step Step, err err
 	return step, nil
 }
 
-// isolate makes the workers take the rows of a batch one at a time, the smallest first, and the one
-// that Worker.Apply was called with last when the others have been tried. An error is ignored: the
-// batch is taken again then, and exceeds the limit again.
+// isolate makes the workers take the rows of a batch alone, the smallest first, and the one that
+// Worker.Apply was called with last after twice Timeout. An error is ignored: the batch is taken
+// again then, and exceeds the limit again.
 func (w *Worker) isolate(ctx context.Context, rows []inboxRow, last *inboxRow) {
 	s, timeout := w.Store, orDefault(w.Timeout, time.Minute)
 	limited, cancel := context.WithTimeout(ctx, timeout)
@@ -462,14 +465,14 @@ func (w *Worker) isolate(ctx context.Context, rows []inboxRow, last *inboxRow) {
 		if err := s.limitLocks(limited, tx, min(timeout/2, 5*time.Second)); err != nil {
 			return err
 		}
-		_, err := s.exec(limited, tx, `UPDATE labhealth_inbox AS i SET part = 1, due = k.later FROM {k: slot smallint, due bigint, id integer, later bigint}
-			WHERE i.slot = {slot} AND i.part = 0 AND i.due = k.due AND i.id = k.id`,
+		_, err := s.exec(limited, tx, `UPDATE labhealth_inbox AS i SET part = 1, alone = true, due = k.later FROM {k: slot smallint, part smallint, due bigint, id integer, later bigint}
+			WHERE i.slot = {slot} AND i.part = k.part AND i.due = k.due AND i.id = k.id`,
 			rowList{len(rows), func(i int) []any {
 				later := now.UnixNano() + int64(i)
 				if last != nil && rows[i].place() == last.place() && rows[i].id == last.id {
 					later += int64(2 * timeout)
 				}
-				return []any{rows[i].slot, rows[i].due, rows[i].id, later}
+				return append(rows[i].key(), later)
 			}})
 		return err
 	})
@@ -662,16 +665,22 @@ func (w *Worker) fail(ctx context.Context, cause error, row inboxRow) (step Step
 	s := w.Store
 	limited, cancel := context.WithTimeout(ctx, orDefault(w.Timeout, time.Minute))
 	defer cancel()
-	attempts := row.attempts + 1
-	if isLocked(cause) {
-		attempts = row.attempts
+	later := row
+	later.alone = row.alone || isTimeout(cause)
+	if !isLocked(cause) {
+		later.attempts++
 	}
 	err = s.transact(limited, "count attempt", func(tx *sql.Tx) error {
 		step = Step{}
-		isLast := attempts >= orDefault(w.Attempts, 10)
-		due := s.now().Add(delayAfter(orDefault(w.Delay, 5*time.Second), row.attempts)).UnixNano()
-		changed, err := w.remove(limited, tx, row, isLast, attempts, due)
-		if err != nil || !changed {
+		isLast := later.attempts >= orDefault(w.Attempts, 10)
+		later.due = s.now().Add(delayAfter(orDefault(w.Delay, 5*time.Second), row.attempts)).UnixNano()
+		text, params := `DELETE FROM labhealth_inbox AS i`+atRow, row.key()
+		if !isLast {
+			text = `UPDATE labhealth_inbox AS i SET part = 1, due = $5::bigint, attempts = $6::integer, alone = $7::boolean` + atRow
+			params = append(params, later.due, later.attempts, later.alone)
+		}
+		changed, err := s.exec(limited, tx, text, params...)
+		if err != nil || changed == 0 {
 			return err
 		}
 		if isLast {
@@ -680,7 +689,7 @@ func (w *Worker) fail(ctx context.Context, cause error, row inboxRow) (step Step
 		step.Delayed++
 		step.addReason(kindOf(cause), 1)
 		if isLocked(cause) && row.user != uuid.Nil {
-			return s.delayUser(limited, tx, row.user, due-1) // before this one: the user may not be locked then
+			return s.delayUser(limited, tx, row.user, later.due-1) // before this one: the user may not be locked then
 		}
 		return nil
 	})
@@ -688,16 +697,6 @@ func (w *Worker) fail(ctx context.Context, cause error, row inboxRow) (step Step
 		return Step{}, err
 	}
 	return step, nil
-}
-
-// remove deletes a row of the inbox after its last attempt, and delays it otherwise.
-func (w *Worker) remove(ctx context.Context, tx *sql.Tx, row inboxRow, isLast bool, attempts int, due int64) (changed bool, err error) {
-	text, params := `DELETE FROM labhealth_inbox AS i`+atRow, row.key()
-	if !isLast {
-		text, params = `UPDATE labhealth_inbox AS i SET part = 1, attempts = $5::integer, due = $6::bigint`+atRow, append(params, attempts, due)
-	}
-	n, err := w.Store.exec(ctx, tx, text, params...)
-	return n == 1, err
 }
 
 // delayAfter returns the delay after a failure, which doubles with each earlier one up to an hour.
