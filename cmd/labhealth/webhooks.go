@@ -54,13 +54,10 @@ func (a *app) printWebhook(w *management.Webhook) {
 	if w.Disabled != nil && *w.Disabled {
 		state = a.paint(yellow, "disabled")
 	}
-	lines := [][2]string{
+	a.fields([][2]string{
 		{"webhook", clean(w.ID)}, {"URL", clean(withoutQuery(w.URL))}, {"state", state}, {"events", events}, {"created", stamp(w.CreatedAt)},
-	}
-	if w.Description != nil && *w.Description != "" {
-		lines = append(lines, [2]string{"description", clean(*w.Description)})
-	}
-	a.fields(lines...)
+		{"description", optional(w.Description)},
+	}...)
 }
 
 // withoutQuery hides the parts of a URL that may have secrets.

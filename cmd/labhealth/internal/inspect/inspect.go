@@ -59,8 +59,7 @@ type Inspector struct {
 	opened    int64        // the last change before Open
 	memory    atomic.Int64 // of bodies in flight
 
-	verifier atomic.Pointer[webhooks.Verifier] // webhooks.Unsigned without secrets
-	secrets  atomic.Pointer[[]string]
+	verifier *webhooks.Verifier // webhooks.Unsigned without secrets
 	target   atomic.Pointer[string]
 
 	mu       sync.Mutex // guards closed with respect to requests.Add
