@@ -173,8 +173,8 @@ func (c *applicationCheck) storeDown(ctx context.Context, body []byte) {
 	c.probes = append(c.probes, p)
 }
 
-// accepts sends what must be acknowledged, and reports whether it was. Without a response, the check
-// ends.
+// accepts sends what must be acknowledged, and reports whether it was. Without a response, the
+// check ends.
 func (c *applicationCheck) accepts(ctx context.Context, name string, header http.Header, body []byte, finding string) bool {
 	if c.ended {
 		return false
