@@ -161,13 +161,15 @@ func TestOrdersWatch(t *testing.T) {
 	}()
 	got = command(t, "orders", "watch", id.String(), "--interval", "100ms", "--json")
 	lines := strings.Split(strings.TrimSpace(got.stdout), "\n")
-	want := fmt.Sprintf(`{"order_id":"%s","status":"completed.walk_in_test.completed","created_at":"2026-11-23T12:00:00Z"}`, id)
+	want := fmt.Sprintf(`{"created_at":"2026-11-23T12:00:00Z","order_id":"%s","status":"completed.walk_in_test.completed"}`, id)
 	if got.code != 0 || len(lines) != 5 || lines[4] != want {
 		t.Errorf("%d %s\n%s", got.code, got.stderr, got.stdout)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
 	defer cancel()
-	wantResult(t, commandWith(ctx, t, "", "orders", "watch"), result{130, "", "watching 1 orders: interrupt to stop\nlabhealth: interrupted\n"})
+	open := newOrder(t, service, false)
+	wantResult(t, commandWith(ctx, t, "", "orders", "watch", open.String()), result{130,
+		fmt.Sprintf("2026-11-23 12:00:00Z  %s  received.walk_in_test.ordered\n", open), "labhealth: interrupted\n"})
 }
 
 func TestUsers(t *testing.T) {
@@ -283,7 +285,7 @@ func TestUsage(t *testing.T) {
 		{"orders list --timeout 0s", "--timeout must be positive, such as 30s"},
 		{"orders pdf " + order, "--output must be a file, or - for stdout"},
 		{"orders pdf --kind x -o y " + order, `--kind must be results, requisition, labels, abn or instructions, not "x"`},
-		{"orders watch --interval 1ms", "--interval must be at least 100ms"},
+		{"orders watch --interval 1ms " + order, "--interval must be at least 100ms"},
 		{"orders import -", "the file must be a file: it is read several times, which stdin does not allow"},
 		{"orders import x.csv --separator ab", `--separator must be one character, not "ab"`},
 		{"orders import x.csv --rename ab", `--rename must be COLUMN=FIELD, such as DOB=patient_details.dob, or COLUMN=- to ignore the column, not "ab"`},

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"net"
 	"net/http"
 	"net/url"
 	"os"
@@ -102,11 +101,7 @@ func (a *app) runningSandbox(ctx context.Context) (*sandboxState, error) {
 // isLoopback reports whether a URL is of this machine.
 func isLoopback(base string) bool {
 	u, err := url.Parse(base)
-	if err != nil {
-		return false
-	}
-	ip := net.ParseIP(u.Hostname())
-	return u.Hostname() == "localhost" || ip != nil && ip.IsLoopback()
+	return err == nil && isLocalName(u.Hostname())
 }
 
 // client returns a client of the team API, and its base URL.
@@ -123,7 +118,6 @@ func (a *app) client(ctx context.Context) (*labhealth.Client, string, error) {
 	if err != nil {
 		return nil, "", usagef("%s", errorText(err))
 	}
-	a.closers = append(a.closers, client.CloseIdleConnections)
 	return client, t.url, nil
 }
 
@@ -139,20 +133,16 @@ func (a *app) clientOptions(t target) []labhealth.Option {
 	if t.environment != "" && t.sandbox == nil {
 		base = labhealth.WithEnvironment(t.environment, t.url)
 	}
-	return []labhealth.Option{base, labhealth.WithHTTPClient(a.httpClient()), labhealth.WithUserAgent(userAgent())}
+	return []labhealth.Option{base, labhealth.WithHTTPClient(&http.Client{Transport: a.transport, Timeout: a.timeout}), labhealth.WithUserAgent(userAgent())}
 }
 
 func userAgent() string { return "labhealth-cli/" + version() }
 
-// httpClient returns a client with the time limit, and connections for concurrent requests.
-func (a *app) httpClient() *http.Client {
-	client := &http.Client{Timeout: a.timeout}
-	if transport, ok := http.DefaultTransport.(*http.Transport); ok {
-		transport = transport.Clone()
-		transport.MaxIdleConnsPerHost = 64
-		client.Transport = transport
-	}
-	return client
+// newTransport returns a transport with connections for concurrent requests.
+func newTransport() *http.Transport {
+	transport := http.DefaultTransport.(*http.Transport).Clone()
+	transport.MaxIdleConnsPerHost = 64
+	return transport
 }
 
 // managed is a client of the management API, with the team that a command is about.
@@ -174,14 +164,15 @@ func (a *app) management(ctx context.Context, needsTeam bool) (*managed, error) 
 	var key string
 	var org uuid.UUID
 	if t.sandbox != nil {
-		org, key, m.team = t.sandbox.OrgID, t.sandbox.OrgKey, t.sandbox.TeamID
-		if a.team != "" {
-			m.team, err = parseID("--team", a.team)
-		}
+		org, key = t.sandbox.OrgID, t.sandbox.OrgKey
+		m.team, err = parseID("--team", cmp.Or(a.team, t.sandbox.TeamID.String()))
 	} else {
-		org, key, err = a.managementKey()
+		m.team, err = optionalID("--team or LABHEALTH_TEAM_ID", setting(a.team, "LABHEALTH_TEAM_ID"))
+		if err == nil && m.team == uuid.Nil && needsTeam {
+			err = usagef("no team is set: set LABHEALTH_TEAM_ID or --team")
+		}
 		if err == nil {
-			m.team, err = a.teamID(needsTeam)
+			org, key, err = a.managementKey()
 		}
 	}
 	if err != nil {
@@ -191,7 +182,6 @@ func (a *app) management(ctx context.Context, needsTeam bool) (*managed, error) 
 	if err != nil {
 		return nil, usagef("%s", errorText(err))
 	}
-	a.closers = append(a.closers, m.CloseIdleConnections)
 	return m, nil
 }
 
@@ -220,26 +210,14 @@ func (a *app) resolveManagement(ctx context.Context) (target, error) {
 }
 
 func (a *app) managementKey() (org uuid.UUID, key string, err error) {
-	value := setting(a.org, "LABHEALTH_ORG_ID")
-	if value == "" {
-		return uuid.Nil, "", usagef("no organisation is set: set LABHEALTH_ORG_ID or --org")
-	}
-	if org, err = parseID("--org or LABHEALTH_ORG_ID", value); err != nil {
+	if org, err = optionalID("--org or LABHEALTH_ORG_ID", setting(a.org, "LABHEALTH_ORG_ID")); err != nil {
 		return uuid.Nil, "", err
+	}
+	if org == uuid.Nil {
+		return uuid.Nil, "", usagef("no organisation is set: set LABHEALTH_ORG_ID or --org")
 	}
 	key, err = a.requiredSecret("LABHEALTH_MANAGEMENT_KEY", "management key")
 	return org, key, err
-}
-
-func (a *app) teamID(required bool) (uuid.UUID, error) {
-	value := setting(a.team, "LABHEALTH_TEAM_ID")
-	if value == "" {
-		if required {
-			return uuid.Nil, usagef("no team is set: set LABHEALTH_TEAM_ID or --team")
-		}
-		return uuid.Nil, nil
-	}
-	return parseID("--team or LABHEALTH_TEAM_ID", value)
 }
 
 // requiredSecret returns a secret. It is an error if there is none.

@@ -152,7 +152,6 @@ func (d *doctor) checkService(ctx context.Context, t target) {
 		d.print("key", checkFailed, errorText(err), "")
 		return
 	}
-	defer client.CloseIdleConnections()
 	var resp labhealth.Response
 	once := labhealth.WithCallRetry(labhealth.RetryPolicy{MaxAttempts: 1})
 	_, _ = client.Users.List(ctx, labhealth.ListUsersParams{Limit: 1}, once) // opens the connection

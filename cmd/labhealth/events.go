@@ -225,10 +225,7 @@ func (a *app) printShownEvent(s *shownEvent) error {
 	for _, path := range s.Unknown {
 		lines = append(lines, [2]string{"unknown", clean(path)})
 	}
-	if s.Error != "" {
-		lines = append(lines, [2]string{"error", a.paint(red, s.Error)})
-	}
-	a.fields(lines...)
+	a.fields(append(lines, [2]string{"error", a.paint(red, s.Error)})...)
 	return nil
 }
 

@@ -107,3 +107,11 @@ func parseID(name, value string) (uuid.UUID, error) {
 	}
 	return id, nil
 }
+
+// optionalID is parseID for a setting that may be empty.
+func optionalID(name, value string) (uuid.UUID, error) {
+	if value == "" {
+		return uuid.Nil, nil
+	}
+	return parseID(name, value)
+}

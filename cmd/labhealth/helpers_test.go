@@ -40,8 +40,6 @@ func testMain(m *testing.M) int {
 // box is a sandbox that a test runs.
 type box struct {
 	sandboxState
-	Users, Orders int
-	Workout       string
 
 	t      *testing.T
 	errors *lockedBuffer

@@ -254,12 +254,8 @@ func (l *listening) printStart(box *sandboxState) {
 	address := baseURL(l.listener.Addr())
 	page := address + "/console/?token=" + l.token
 	if l.app.json {
-		_ = l.app.printJSON(struct { // whoever reads it may be gone
-			Receiver string `json:"receiver"`
-			Console  string `json:"console"`
-			Forward  string `json:"forward,omitempty"`
-			File     string `json:"file"`
-		}{address, page, l.flags.forward, l.file})
+		// Whoever reads it may be gone.
+		_ = l.app.printJSON(map[string]string{"receiver": address, "console": page, "forward": l.flags.forward, "file": l.file})
 	} else {
 		lines := [][2]string{{"receiver", address + "  (POST, any path)"}, {"forward", l.flags.forward}, {"console", page}, {"file", l.file + ", kept " + keepText(l.flags.keep)}}
 		if box != nil {

@@ -91,11 +91,8 @@ func (m *masker) value(field string, shown, measured bool) error {
 	// Measurements have no secrets: their value is a number.
 	measured = measured || field == "results" || field == "missing_results"
 	shown = (shown || shownObjects[field]) && !isHidden(field)
-	switch token {
-	case json.Delim('{'):
-		return m.object(shown, measured)
-	case json.Delim('['):
-		return m.list(field, shown, measured)
+	if open, ok := token.(json.Delim); ok {
+		return m.container(field, open, shown, measured)
 	}
 	if token != nil && m.hides(field, shown, measured) {
 		token = hidden
@@ -131,26 +128,29 @@ func (m *masker) opaque() error {
 	return err
 }
 
-func (m *masker) object(shown, measured bool) error {
-	m.out.WriteByte('{')
+// container copies an object, or a list, whose elements are values of the field.
+func (m *masker) container(field string, open json.Delim, shown, measured bool) error {
+	m.out.WriteString(open.String())
 	unknown := 0
 	for first := true; m.decoder.More(); first = false {
 		if !first {
 			m.out.WriteByte(',')
 		}
-		token, err := m.decoder.Token()
-		if err != nil {
-			return err
+		if open == '{' {
+			token, err := m.decoder.Token()
+			if err != nil {
+				return err
+			}
+			field, _ = token.(string)
+			m.write(m.name(field, &unknown))
+			m.out.WriteByte(':')
 		}
-		name, _ := token.(string)
-		m.write(m.name(name, &unknown))
-		m.out.WriteByte(':')
-		if err := m.value(name, shown, measured); err != nil {
+		if err := m.value(field, shown, measured); err != nil {
 			return err
 		}
 	}
-	m.out.WriteByte('}')
-	_, err := m.decoder.Token()
+	closed, err := m.decoder.Token()
+	m.out.WriteString(fmt.Sprint(closed))
 	return err
 }
 
@@ -164,22 +164,6 @@ func (m *masker) name(name string, unknown *int) string {
 		return fmt.Sprint(hidden, *unknown)
 	}
 	return hidden
-}
-
-// list copies a list, whose elements are values of the field.
-func (m *masker) list(field string, shown, measured bool) error {
-	m.out.WriteByte('[')
-	for first := true; m.decoder.More(); first = false {
-		if !first {
-			m.out.WriteByte(',')
-		}
-		if err := m.value(field, shown, measured); err != nil {
-			return err
-		}
-	}
-	m.out.WriteByte(']')
-	_, err := m.decoder.Token()
-	return err
 }
 
 // write writes a string, a number, a boolean or null.

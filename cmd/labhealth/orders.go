@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strings"
@@ -121,10 +122,7 @@ func (a *app) printOrderRow(order *labhealth.Order) {
 	if a.showPatient {
 		last = pad(last, 30) + "  " + patientName(order)
 	}
-	results := "-"
-	if order.Interpretation != nil {
-		results = clean(string(*order.Interpretation))
-	}
+	results := cmp.Or(optional(order.Interpretation), "-")
 	fmt.Fprintf(a.out, orderRow, order.ID, a.paintStatus(status, pad(status, 52)), stamp(order.UpdatedAt), results, last)
 }
 
@@ -172,7 +170,10 @@ func (a *app) aboutID(cmd *cobra.Command, name string, do func(context.Context, 
 }
 
 func (a *app) printOrder(order *labhealth.Order) {
-	status := clean(string(order.CurrentStatus()))
+	status, activateBy := clean(string(order.CurrentStatus())), ""
+	if order.ActivateBy != nil {
+		activateBy = order.ActivateBy.String()
+	}
 	lines := [][2]string{
 		{"order", order.ID.String()},
 		{"status", a.paintStatus(status, status)},
@@ -180,12 +181,8 @@ func (a *app) printOrder(order *labhealth.Order) {
 		{"lab test", clean(order.LabTest.Name)},
 		{"created", stamp(order.CreatedAt)},
 		{"updated", stamp(order.UpdatedAt)},
-	}
-	if order.Interpretation != nil {
-		lines = append(lines, [2]string{"results", clean(string(*order.Interpretation))})
-	}
-	if order.ActivateBy != nil {
-		lines = append(lines, [2]string{"activate by", order.ActivateBy.String()})
+		{"results", optional(order.Interpretation)},
+		{"activate by", activateBy},
 	}
 	a.fields(append(lines, a.patientLines(order)...)...)
 	if len(order.Events) == 0 {
@@ -193,17 +190,12 @@ func (a *app) printOrder(order *labhealth.Order) {
 	}
 	fmt.Fprintf(a.out, "\n%s\n", a.paint(bold, "timeline"))
 	for _, event := range order.Events {
-		a.printEvent(event)
+		status, detail := clean(string(event.Status)), optional(event.StatusDetail)
+		if detail != "" {
+			detail = " (" + detail + ")"
+		}
+		fmt.Fprintf(a.out, "  %s  %s%s\n", stamp(event.CreatedAt), a.paintStatus(status, status), detail)
 	}
-}
-
-func (a *app) printEvent(event labhealth.OrderEvent) {
-	status := clean(string(event.Status))
-	detail := ""
-	if event.StatusDetail != nil {
-		detail = " (" + clean(string(*event.StatusDetail)) + ")"
-	}
-	fmt.Fprintf(a.out, "  %s  %s%s\n", stamp(event.CreatedAt), a.paintStatus(status, status), detail)
 }
 
 // patientLines returns the fields of the patient, if they are to be shown.
@@ -212,23 +204,14 @@ func (a *app) patientLines(order *labhealth.Order) [][2]string {
 		return [][2]string{{"patient", "hidden: see --show-patient"}}
 	}
 	lines := [][2]string{{"patient", patientName(order)}}
-	text := func(name string, value *string) {
-		if value != nil && *value != "" {
-			lines = append(lines, [2]string{name, clean(*value)})
-		}
-	}
 	if p := order.PatientDetails; p != nil {
-		lines = append(lines, [2]string{"born", p.DOB.String()})
-		text("phone", p.PhoneNumber)
-		text("email", p.Email)
+		lines = append(lines, [2]string{"born", p.DOB.String()}, [2]string{"phone", optional(p.PhoneNumber)}, [2]string{"email", optional(p.Email)})
 	}
 	if p := order.PatientAddress; p != nil {
-		address := clean(strings.Join([]string{p.FirstLine, p.City, p.State + " " + p.Zip, p.Country}, ", "))
-		text("address", &address)
+		address := strings.Join([]string{p.FirstLine, p.City, p.State + " " + p.Zip, p.Country}, ", ")
+		lines = append(lines, [2]string{"address", clean(address)})
 	}
-	text("sample ID", order.SampleID)
-	text("notes", order.Notes)
-	return lines
+	return append(lines, [2]string{"sample ID", optional(order.SampleID)}, [2]string{"notes", optional(order.Notes)})
 }
 
 func newOrdersCancel(a *app) *cobra.Command {

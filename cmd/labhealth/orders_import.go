@@ -19,6 +19,7 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/labhealth/labhealth-go"
 	"github.com/labhealth/labhealth-go/bulk"
@@ -56,14 +57,13 @@ pending, before, found, sent and so on. With --dry-run, one line per invalid rec
 type importFlags struct {
 	opts     bulk.Options
 	csv      bulk.CSVOptions
-	forCSV   []string // flags that were set and need a CSV file
 	journal  string
 	rejected string
 	labTest  string
 }
 
 func newOrdersImport(a *app) *cobra.Command {
-	var f importFlags
+	f := importFlags{csv: bulk.CSVOptions{Rename: map[string]string{}, Compose: map[string]string{}, Values: map[string]map[string]string{}}}
 	cmd := &cobra.Command{
 		Use:   "import FILE",
 		Short: "Import existing orders from a CSV or JSON file",
@@ -76,7 +76,7 @@ func newOrdersImport(a *app) *cobra.Command {
     --billing client_bill --collection walk_in_test --country US`,
 		Args: exactArgs("a file"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := f.check(args[0]); err != nil {
+			if err := f.check(cmd.Flags(), args[0]); err != nil {
 				return err
 			}
 			return a.importOrders(cmd.Context(), &f, args[0])
@@ -100,82 +100,68 @@ func (f *importFlags) add(cmd *cobra.Command) {
 	flags.IntVar(&f.opts.RejectionLimit, "rejection-limit", 10, "stop if the first records, or so many in a row, are all rejected alike; negative for no limit")
 	flags.BoolVar(&f.opts.TrustJournal, "trust-journal", false, "resume without reading the list of orders first")
 	flags.BoolVar(&f.opts.ListByUser, "list-by-user", false, "look up lost orders by user; the deployment must honor user_id in GET /v3/orders")
-	f.addCSV(cmd)
+
+	rows := &f.csv.Defaults
+	flags.Var(parsed{kind: "string", read: f.setSeparator}, "separator", `CSV: character between cells, such as ; or \t (default ,)`)
+	flags.Var(parsed{kind: "stringArray", read: f.addRename}, "rename", "CSV: COLUMN=FIELD, such as DOB=patient_details.dob, or COLUMN=- to ignore it; can be repeated")
+	flags.Var(parsed{kind: "stringArray", read: f.addValue}, "value", "CSV: FIELD:CELL=VALUE, such as patient_details.gender:F=female; can be repeated")
+	flags.Var(parsed{kind: "stringArray", read: f.addCompose}, "compose", "CSV: FIELD=TEXT with columns in braces, for rows without the field; can be repeated")
+	flags.StringArrayVar(&f.csv.DateLayouts, "date-layout", nil, "CSV: how dates are written, as 2006-01-02 would be: 01/02/2006; can be repeated")
+	flags.StringVar(&f.labTest, "lab-test", "", "CSV: ID or name of the lab test of rows without one")
+	choiceFlag(cmd, &rows.BillingType, "billing", "CSV: billing type of rows without one, such as client_bill",
+		"client_bill", "commercial_insurance", "patient_bill_passthrough", "patient_bill")
+	choiceFlag(cmd, &rows.CollectionMethod, "collection", "CSV: collection method of rows without one, such as walk_in_test", collectionMethods...)
+	flags.StringVar(&rows.PatientAddress.Country, "country", "", "CSV: country of addresses without one, such as US")
 }
 
-// addCSV adds the flags that are for CSV files only.
-func (f *importFlags) addCSV(cmd *cobra.Command) {
-	f.csv.Rename, f.csv.Compose, f.csv.Values = map[string]string{}, map[string]string{}, map[string]map[string]string{}
-	add := func(name, kind, usage string, read func(string) error) {
-		cmd.Flags().Var(parsed{kind: kind, read: func(value string) error {
-			f.forCSV = append(f.forCSV, "--"+name)
-			return read(value)
-		}}, name, "CSV: "+usage)
+func (f *importFlags) setSeparator(value string) error {
+	separator := []rune(strings.ReplaceAll(value, `\t`, "\t"))
+	if len(separator) != 1 {
+		return usagef("--separator must be one character, not %q", value)
 	}
-	add("separator", "string", `character between cells, such as ; or \t (default ,)`, func(value string) error {
-		separator := []rune(strings.ReplaceAll(value, `\t`, "\t"))
-		if len(separator) != 1 {
-			return usagef("--separator must be one character, not %q", value)
-		}
-		f.csv.Comma = separator[0]
-		return nil
-	})
-	add("rename", "stringArray", "COLUMN=FIELD, such as DOB=patient_details.dob, or COLUMN=- to ignore it; can be repeated", func(value string) error {
-		i := strings.LastIndex(value, "=")
-		if i < 1 || i == len(value)-1 {
-			return usagef("--rename must be COLUMN=FIELD, such as DOB=patient_details.dob, or COLUMN=- to ignore the column, not %q", value)
-		}
-		f.csv.Rename[value[:i]] = value[i+1:]
-		return nil
-	})
-	add("value", "stringArray", "FIELD:CELL=VALUE, such as patient_details.gender:F=female; can be repeated", func(value string) error {
-		field, pair, _ := strings.Cut(value, ":")
-		cell, known, ok := strings.Cut(pair, "=")
-		if !ok || cell == "" || known == "" {
-			return usagef("--value must be FIELD:CELL=VALUE, such as patient_details.gender:F=female, not %q", value)
-		}
-		if f.csv.Values[field] == nil {
-			f.csv.Values[field] = map[string]string{}
-		}
-		f.csv.Values[field][cell] = known
-		return nil
-	})
-	add("compose", "stringArray", "FIELD=TEXT with columns in braces, for rows without the field; can be repeated", func(value string) error {
-		field, text, ok := strings.Cut(value, "=")
-		if !ok || text == "" {
-			return usagef("--compose must be FIELD=TEXT, such as 'patient_address.receiver_name={First Name} {Last Name}', not %q", value)
-		}
-		f.csv.Compose[field] = text
-		return nil
-	})
-	add("date-layout", "stringArray", "how dates are written, as 2006-01-02 would be: 01/02/2006; can be repeated", func(value string) error {
-		f.csv.DateLayouts = append(f.csv.DateLayouts, value)
-		return nil
-	})
-	add("lab-test", "string", "ID or name of the lab test of rows without one", func(value string) error {
-		f.labTest = value
-		return nil
-	})
-	rows := &f.csv.Defaults
-	billing := []labhealth.Billing{"client_bill", "commercial_insurance", "patient_bill_passthrough", "patient_bill"}
-	add("billing", "string", "billing type of rows without one, such as client_bill", func(value string) error {
-		rows.BillingType = labhealth.Billing(value)
-		return oneOf("--billing", rows.BillingType, billing...)
-	})
-	add("collection", "string", "collection method of rows without one, such as walk_in_test", func(value string) error {
-		rows.CollectionMethod = labhealth.LabTestCollectionMethod(value)
-		return oneOf("--collection", rows.CollectionMethod, collectionMethods...)
-	})
-	add("country", "string", "country of addresses without one, such as US", func(value string) error {
-		rows.PatientAddress.Country = value
-		return nil
-	})
-	complete(cmd, "collection", collectionMethods...)
-	complete(cmd, "billing", billing...)
+	f.csv.Comma = separator[0]
+	return nil
+}
+
+func (f *importFlags) addRename(value string) error {
+	i := strings.LastIndex(value, "=")
+	if i < 1 || i == len(value)-1 {
+		return usagef("--rename must be COLUMN=FIELD, such as DOB=patient_details.dob, or COLUMN=- to ignore the column, not %q", value)
+	}
+	f.csv.Rename[value[:i]] = value[i+1:]
+	return nil
+}
+
+func (f *importFlags) addValue(value string) error {
+	field, pair, _ := strings.Cut(value, ":")
+	cell, known, ok := strings.Cut(pair, "=")
+	if !ok || cell == "" || known == "" {
+		return usagef("--value must be FIELD:CELL=VALUE, such as patient_details.gender:F=female, not %q", value)
+	}
+	if f.csv.Values[field] == nil {
+		f.csv.Values[field] = map[string]string{}
+	}
+	f.csv.Values[field][cell] = known
+	return nil
+}
+
+func (f *importFlags) addCompose(value string) error {
+	field, text, ok := strings.Cut(value, "=")
+	if !ok || text == "" {
+		return usagef("--compose must be FIELD=TEXT, such as 'patient_address.receiver_name={First Name} {Last Name}', not %q", value)
+	}
+	f.csv.Compose[field] = text
+	return nil
 }
 
 // check checks the flags and completes them.
-func (f *importFlags) check(file string) error {
+func (f *importFlags) check(flags *pflag.FlagSet, file string) error {
+	forCSV := ""
+	flags.Visit(func(flag *pflag.Flag) {
+		if strings.HasPrefix(flag.Usage, "CSV: ") {
+			forCSV = flag.Name
+		}
+	})
 	switch {
 	case f.opts.Concurrency < 1:
 		return usagef("--parallel must be at least 1")
@@ -185,8 +171,8 @@ func (f *importFlags) check(file string) error {
 		return usagef("the file must be a file: it is read several times, which stdin does not allow")
 	case f.opts.Reconcile && f.opts.TrustJournal:
 		return usagef("--reconcile and --trust-journal cannot be combined")
-	case !isCSV(file) && len(f.forCSV) > 0:
-		return usagef("%s needs a .csv file", f.forCSV[0])
+	case !isCSV(file) && forCSV != "":
+		return usagef("--%s needs a .csv file", forCSV)
 	}
 	f.journal = cmp.Or(f.journal, file+".journal")
 	f.rejected = cmp.Or(f.rejected, file+".rejected.csv")

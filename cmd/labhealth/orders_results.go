@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -35,10 +34,7 @@ const resultRow = "%s  %12s  %-10s  %-16s  %s\n"
 
 func (a *app) printResults(results *labhealth.OrderResults) {
 	m := results.Metadata
-	lines := [][2]string{{"status", clean(string(m.Status))}}
-	if m.Laboratory != nil {
-		lines = append(lines, [2]string{"laboratory", clean(*m.Laboratory)})
-	}
+	lines := [][2]string{{"status", clean(string(m.Status))}, {"laboratory", optional(m.Laboratory)}}
 	if a.showPatient {
 		lines = append(lines, [2]string{"patient", clean(m.Patient)}, [2]string{"born", clean(m.DOB)})
 	}
@@ -64,11 +60,11 @@ func (a *app) printResults(results *labhealth.OrderResults) {
 	}
 }
 
-func optional(text *string) string {
+func optional[T ~string](text *T) string {
 	if text == nil {
 		return ""
 	}
-	return clean(*text)
+	return clean(string(*text))
 }
 
 // resultRange formats the normal range.
@@ -113,13 +109,6 @@ stdout, if that is not a terminal. The labels are for a collection now.`,
 	return cmd
 }
 
-// savedFile is a file that was written, with --json.
-type savedFile struct {
-	File  string `json:"file"`
-	Kind  string `json:"kind"`
-	Bytes int64  `json:"bytes"`
-}
-
 func (a *app) savePDF(ctx context.Context, read pdfFunc, id uuid.UUID, kind, output string) error {
 	switch {
 	case output == "":
@@ -143,7 +132,7 @@ func (a *app) savePDF(ctx context.Context, read pdfFunc, id uuid.UUID, kind, out
 		return err
 	}
 	if a.json {
-		return a.printJSON(savedFile{output, kind, n})
+		return a.printJSON(map[string]any{"file": output, "kind": kind, "bytes": n})
 	}
 	fmt.Fprintf(a.out, "%s (%s, %d bytes)\n", output, kind, n)
 	return nil
@@ -151,94 +140,70 @@ func (a *app) savePDF(ctx context.Context, read pdfFunc, id uuid.UUID, kind, out
 
 func newOrdersWatch(a *app) *cobra.Command {
 	var interval, limit time.Duration
-	cmd := &cobra.Command{
-		Use:   "watch [ORDER]",
-		Short: "Print the changes of an order until it is final, or of all orders",
+	cmd := a.aboutOrder(&cobra.Command{
+		Use:   "watch ORDER",
+		Short: "Print the changes of an order until it is final",
 		Long: `Print the timeline of an order and what is added to it, until the order is completed, canceled or
-failed. Without an order, print what happens to all orders from now on, until it is interrupted.
+failed. labhealth listen shows what happens to all orders.
 
 With --json, each line is one entry: order_id, status and created_at.`,
 		Example: `  labhealth orders watch 5b41f610-ebc5-4803-8f0c-a61c3bdc7f02 --for 10m
-  labhealth orders watch --json --interval 30s`,
-		Args:              maximumArgs(1),
-		ValidArgsFunction: a.completeOrder,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if interval < 100*time.Millisecond {
-				return usagef("--interval must be at least 100ms")
-			}
-			if limit < 0 {
-				return usagef("--for must be positive, such as 10m, or 0 for no limit")
-			}
-			return a.watch(cmd.Context(), args, interval, limit)
-		},
-	}
+  labhealth orders watch 5b41f610-ebc5-4803-8f0c-a61c3bdc7f02 --json --interval 30s`,
+	}, func(ctx context.Context, client *labhealth.Client, id uuid.UUID) error {
+		if interval < 100*time.Millisecond {
+			return usagef("--interval must be at least 100ms")
+		}
+		if limit < 0 {
+			return usagef("--for must be positive, such as 10m, or 0 for no limit")
+		}
+		return a.watch(ctx, client, id, interval, limit)
+	})
 	cmd.Flags().DurationVar(&interval, "interval", 2*time.Second, "time between two requests")
 	cmd.Flags().DurationVar(&limit, "for", 0, "stop after this time, with exit code 1 if the order is not final; 0 for no limit")
 	return cmd
 }
 
-func (a *app) watch(ctx context.Context, args []string, interval, limit time.Duration) (err error) {
-	w := watcher{app: a, seen: map[uuid.UUID][]int64{}, interval: interval}
+// watch prints the entries of a timeline, each once, until the order is final.
+func (a *app) watch(ctx context.Context, client *labhealth.Client, id uuid.UUID, interval, limit time.Duration) error {
+	var end <-chan time.Time // nil without a limit
 	if limit > 0 {
-		w.end = time.After(limit)
+		end = time.After(limit)
 	}
-	var id uuid.UUID
-	if len(args) > 0 {
-		if id, err = parseID("the ID of the order", args[0]); err != nil {
-			return err
-		}
-	}
-	client, _, err := a.client(ctx)
-	switch {
-	case err != nil:
-		return err
-	case len(args) == 0:
-		return w.all(ctx, client)
-	}
-	return w.one(ctx, client, id)
-}
-
-// watcher prints the entries of timelines that it has not printed before.
-type watcher struct {
-	*app
-
-	seen     map[uuid.UUID][]int64 // the IDs of the entries of each order
-	interval time.Duration
-	end      <-chan time.Time // nil without a limit
-}
-
-// wait reports whether to go on.
-func (w *watcher) wait(ctx context.Context) (bool, error) {
-	select {
-	case <-ctx.Done():
-		return false, &exitError{exitInterrupted, "interrupted"}
-	case <-w.end:
-		return false, nil
-	case <-time.After(w.interval):
-		return true, nil
-	}
-}
-
-func (w *watcher) one(ctx context.Context, client *labhealth.Client, id uuid.UUID) error {
+	seen := map[int64]bool{} // the IDs of the entries
 	for {
 		order, err := client.Orders.Get(ctx, id)
 		if err != nil {
 			return err
 		}
-		if err := w.show(order, true); err != nil {
-			return err
+		for _, event := range order.Events {
+			if seen[event.ID] {
+				continue
+			}
+			seen[event.ID] = true
+			if err := a.printWatched(id, event); err != nil {
+				return err
+			}
 		}
 		if isFinal(order) {
 			return nil
 		}
-		next, err := w.wait(ctx)
-		if err != nil {
-			return err
-		}
-		if !next {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-end:
 			return &exitError{exitFailed, fmt.Sprintf("the order is not final yet: its status is %s", clean(string(order.CurrentStatus())))}
+		case <-time.After(interval):
 		}
 	}
+}
+
+func (a *app) printWatched(order uuid.UUID, event labhealth.OrderEvent) error {
+	if a.json {
+		return a.printJSON(map[string]any{"order_id": order, "status": event.Status, "created_at": event.CreatedAt})
+	}
+	status := clean(string(event.Status))
+	fmt.Fprintf(a.out, "%s  %s  %s\n", stamp(event.CreatedAt), order, a.paintStatus(status, status))
+	return nil
 }
 
 // isFinal reports whether nothing is expected to happen to an order.
@@ -248,64 +213,4 @@ func isFinal(order *labhealth.Order) bool {
 		return true
 	}
 	return false
-}
-
-// overlap is how far back each list goes, so that no update is missed between two lists.
-const overlap = time.Minute
-
-func (w *watcher) all(ctx context.Context, client *labhealth.Client) error {
-	var params labhealth.ListOrdersParams // the first list has all orders, and shows none
-	params.Size = 100
-	var latest time.Time
-	for first := true; ; first = false {
-		for order, err := range client.Orders.All(ctx, params) {
-			if err != nil {
-				return err
-			}
-			if order.UpdatedAt.After(latest) {
-				latest = order.UpdatedAt
-			}
-			if err := w.show(order, !first); err != nil {
-				return err
-			}
-		}
-		if first {
-			fmt.Fprintf(w.err, "watching %d orders: interrupt to stop\n", len(w.seen))
-		}
-		if !latest.IsZero() {
-			params.UpdatedStartDate = latest.Add(-overlap)
-		}
-		if next, err := w.wait(ctx); err != nil || !next {
-			return err
-		}
-	}
-}
-
-// watchedEvent is an entry of a timeline, with --json.
-type watchedEvent struct {
-	OrderID   uuid.UUID `json:"order_id"`
-	Status    string    `json:"status"`
-	CreatedAt time.Time `json:"created_at"`
-}
-
-// show prints the new entries of an order, or only stores them.
-func (w *watcher) show(order *labhealth.Order, visible bool) error {
-	seen := w.seen[order.ID]
-	for _, event := range order.Events {
-		if slices.Contains(seen, event.ID) {
-			continue
-		}
-		seen = append(seen, event.ID)
-		switch status := clean(string(event.Status)); {
-		case !visible:
-		case w.json:
-			if err := w.printJSON(watchedEvent{order.ID, string(event.Status), event.CreatedAt}); err != nil {
-				return err
-			}
-		default:
-			fmt.Fprintf(w.out, "%s  %s  %s\n", stamp(event.CreatedAt), order.ID, w.paintStatus(status, status))
-		}
-	}
-	w.seen[order.ID] = seen
-	return nil
 }

@@ -102,7 +102,7 @@ func (a *app) paintErr(attribute color.Attribute, text string) string {
 }
 
 func (a *app) paintFor(w io.Writer, attribute color.Attribute, text string) string {
-	if !a.colored(w) {
+	if !a.colored(w) || text == "" {
 		return text
 	}
 	c := color.New(attribute)

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/http"
 	"regexp"
 	"slices"
 	"strings"
@@ -31,15 +32,14 @@ type app struct {
 	yes         bool   // do not ask
 	started     bool   // the arguments and flags are valid
 
-	closers []func() // called at the end
-
-	written output // stdout
+	transport *http.Transport
+	written   output // stdout
 }
 
 // run executes the command line and returns the exit code.
 func run(ctx context.Context, args []string, s streams) int {
-	a := &app{streams: s, color: "auto"}
-	defer a.close()
+	a := &app{streams: s, color: "auto", transport: newTransport()}
+	defer a.transport.CloseIdleConnections()
 	a.written.Writer = s.out
 	a.out = &a.written
 	root := newRoot(a)
@@ -58,7 +58,7 @@ func run(ctx context.Context, args []string, s streams) int {
 	if err == nil {
 		return exitDone
 	}
-	if ctx.Err() != nil && errors.Is(err, context.Canceled) && operation(err) == "" {
+	if ctx.Err() != nil && errors.Is(err, ctx.Err()) && operation(err) == "" {
 		err = &exitError{exitInterrupted, "interrupted"}
 	}
 	if !a.started {
@@ -69,12 +69,6 @@ func run(ctx context.Context, args []string, s streams) int {
 		}
 	}
 	return a.report(ctx, err)
-}
-
-func (a *app) close() {
-	for _, f := range a.closers {
-		f()
-	}
 }
 
 var keyArgument = regexp.MustCompile(`(^|=)(sk|pk|mk|whsec)_`)

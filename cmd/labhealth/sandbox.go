@@ -329,6 +329,10 @@ func (b *sandbox) state() sandboxState {
 		WebhookSecret: b.secret,
 		Proof:         b.server.DebugToken,
 		PID:           os.Getpid(),
+		StartedAt:     time.Now().UTC(),
+		Users:         b.users,
+		Orders:        len(b.server.Orders()),
+		Workout:       b.workout,
 	}
 	if b.console != nil {
 		s.Console = b.baseURL + "/console/?token=" + b.token
@@ -339,22 +343,17 @@ func (b *sandbox) state() sandboxState {
 // print prints the addresses and the keys.
 func (b *sandbox) print(a *app) error {
 	s := b.state()
-	orders, workout := len(b.server.Orders()), ""
-	if b.workout != uuid.Nil {
-		workout = b.workout.String()
-	}
 	if a.json {
-		return a.printJSON(struct {
-			sandboxState
-			Users   int    `json:"users"`
-			Orders  int    `json:"orders"`
-			Workout string `json:"workout,omitempty"`
-		}{s, b.users, orders, workout})
+		return a.printJSON(s)
+	}
+	workout := ""
+	if s.Workout != uuid.Nil {
+		workout = s.Workout.String()
 	}
 	a.fields([][2]string{
 		{"base URL", s.URL}, {"local URL", s.LocalURL}, {"team key", s.APIKey}, {"team", s.TeamID.String()},
 		{"organisation", s.OrgID.String()}, {"management key", s.OrgKey}, {"webhook secret", s.WebhookSecret}, {"debug token", s.Proof},
-		{"holds", fmt.Sprintf("%d users, %d orders", b.users, orders)}, {"workout", workout}, {"console", s.Console},
+		{"holds", fmt.Sprintf("%d users, %d orders", s.Users, s.Orders)}, {"workout", workout}, {"console", s.Console},
 		{"try", fmt.Sprintf("curl -H 'x-service-api-key: %s' %s/v2/user/", s.APIKey, s.URL)},
 	}...)
 	return nil

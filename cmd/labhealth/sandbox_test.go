@@ -45,7 +45,7 @@ func TestSandboxService(t *testing.T) {
 		}
 		b.call(http.MethodGet, "/orders", "", &orders)
 		var stream struct{ Time []int64 }
-		b.call(http.MethodGet, "/v2/timeseries/workouts/"+b.Workout+"/stream", "", &stream)
+		b.call(http.MethodGet, "/v2/timeseries/workouts/"+b.Workout.String()+"/stream", "", &stream)
 		if users.Total != 7 || orders.Total != b.Orders || len(stream.Time) != 600 {
 			t.Errorf("%d users, %d orders, %d seconds", users.Total, orders.Total, len(stream.Time))
 		}
@@ -236,7 +236,7 @@ func TestSandboxEnvOfSilent(t *testing.T) {
 	defer silent.Close()
 	other := startBox(t, "--users", "0", "--orders", "0", "--no-console")
 	url := "http://" + silent.Addr().String()
-	state := sandboxState{URL: url, PID: os.Getpid(), Proof: strings.Repeat("Y", 52), APIKey: "sk_us_silent", WebhookSecret: other.WebhookSecret}
+	state := sandboxState{URL: url, PID: os.Getpid(), StartedAt: time.Now(), Proof: strings.Repeat("Y", 52), APIKey: "sk_us_silent", WebhookSecret: other.WebhookSecret}
 	remove, err := state.save()
 	if err != nil {
 		t.Fatal(err)

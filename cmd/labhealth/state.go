@@ -35,6 +35,9 @@ type sandboxState struct {
 	Proof         string    `json:"debug_token"`
 	PID           int       `json:"pid"` // of its process
 	StartedAt     time.Time `json:"started_at"`
+	Users         int       `json:"users"` // at the start
+	Orders        int       `json:"orders"`
+	Workout       uuid.UUID `json:"workout,omitzero"` // one whose stream can be read
 }
 
 var errNoSandbox = errors.New("no sandbox is running: start one with labhealth sandbox")
@@ -65,7 +68,6 @@ func (s sandboxState) save() (remove func(), err error) {
 	if err != nil {
 		return remove, err
 	}
-	s.StartedAt = time.Now().UTC()
 	b, err := json.MarshalIndent(s, "", "  ")
 	if err != nil {
 		return remove, err

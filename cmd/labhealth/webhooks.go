@@ -54,13 +54,10 @@ func (a *app) printWebhook(w *management.Webhook) {
 	if w.Disabled != nil && *w.Disabled {
 		state = a.paint(yellow, "disabled")
 	}
-	lines := [][2]string{
+	a.fields([][2]string{
 		{"webhook", clean(w.ID)}, {"URL", clean(withoutQuery(w.URL))}, {"state", state}, {"events", events}, {"created", stamp(w.CreatedAt)},
-	}
-	if w.Description != nil && *w.Description != "" {
-		lines = append(lines, [2]string{"description", clean(*w.Description)})
-	}
-	a.fields(lines...)
+		{"description", optional(w.Description)},
+	}...)
 }
 
 // withoutQuery hides the parts of a URL that may have secrets.
@@ -84,7 +81,6 @@ func withoutQuery(address string) string {
 func newWebhooksCreate(a *app) *cobra.Command {
 	var description string
 	var events []string
-	var disabled bool
 	cmd := &cobra.Command{
 		Use:   "create URL",
 		Short: "Create a webhook",
@@ -105,9 +101,6 @@ With --json, it prints the webhook as the service has it.`,
 			if description != "" {
 				body.Description = &description
 			}
-			if disabled {
-				body.Disabled = &disabled
-			}
 			if !a.useSandbox {
 				secret, err := a.oneSecret("LABHEALTH_WEBHOOK_SECRET")
 				if err != nil {
@@ -125,7 +118,6 @@ With --json, it prints the webhook as the service has it.`,
 	}
 	cmd.Flags().StringVar(&description, "description", "", "text for people")
 	cmd.Flags().StringSliceVar(&events, "event", nil, "event types to deliver, such as labtest.order.updated; all if missing")
-	cmd.Flags().BoolVar(&disabled, "disabled", false, "create it without deliveries")
 	complete(cmd, "event", webhooks.EventTypes()...)
 	return cmd
 }

@@ -56,7 +56,7 @@ func (i *Inspector) CheckApplication(ctx context.Context, o CheckOptions) ([]Pro
 	switch {
 	case c.target == "":
 		return nil, errors.New("inspect: no application is set: forward deliveries to one first")
-	case i.verifier.Load() == webhooks.Unsigned:
+	case i.verifier == webhooks.Unsigned:
 		return nil, errors.New("inspect: there is no signing secret, which the check needs")
 	}
 	if err := c.setPage(); err != nil {
@@ -173,8 +173,8 @@ func (c *applicationCheck) storeDown(ctx context.Context, body []byte) {
 	c.probes = append(c.probes, p)
 }
 
-// accepts sends what must be acknowledged, and reports whether it was. Without a response, the check
-// ends.
+// accepts sends what must be acknowledged, and reports whether it was. Without a response, the
+// check ends.
 func (c *applicationCheck) accepts(ctx context.Context, name string, header http.Header, body []byte, finding string) bool {
 	if c.ended {
 		return false
@@ -216,7 +216,7 @@ func (c *applicationCheck) diagnose(ctx context.Context, body []byte) {
 		return
 	}
 	tried := 0
-	for _, secret := range *c.inspector.secrets.Load() {
+	for _, secret := range c.inspector.config.Secrets {
 		for _, m := range mistakes(secret) {
 			id, at := newID(), strconv.FormatInt(c.inspector.config.Now().Unix(), 10)
 			mac := hmac.New(sha256.New, m.key)
@@ -387,7 +387,7 @@ func (c *applicationCheck) signed(body []byte) http.Header {
 }
 
 func (c *applicationCheck) signedAt(body []byte, at time.Time) http.Header {
-	header, _ := NewHeader(c.inspector.verifier.Load(), at, body) // it has secrets
+	header, _ := NewHeader(c.inspector.verifier, at, body) // it has secrets
 	return header
 }
 

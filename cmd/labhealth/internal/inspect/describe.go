@@ -94,10 +94,7 @@ func word[T ~string](text T) string {
 // subjectOf returns what an event is a version of: an order, a summary or a series.
 func subjectOf(e *webhooks.Event, orderID uuid.UUID) string {
 	if samples, ok := e.Data.(*webhooks.Samples); ok {
-		if keys := seriesOf(e, samples); keys != "" {
-			return keys
-		}
-		return ""
+		return seriesOf(e, samples)
 	}
 	if orderID != uuid.Nil {
 		return fmt.Sprintf("%T %s", e.Data, orderID)

@@ -59,8 +59,7 @@ type Inspector struct {
 	opened    int64        // the last change before Open
 	memory    atomic.Int64 // of bodies in flight
 
-	verifier atomic.Pointer[webhooks.Verifier] // webhooks.Unsigned without secrets
-	secrets  atomic.Pointer[[]string]
+	verifier *webhooks.Verifier // webhooks.Unsigned without secrets
 	target   atomic.Pointer[string]
 
 	mu       sync.Mutex // guards closed with respect to requests.Add
@@ -83,8 +82,8 @@ const (
 	Rejected Verdict = "rejected" // see Delivery.Reason; neither applied nor forwarded
 )
 
-// Delivery is a stored delivery. Each receipt is its own delivery, also of the same ID. Its JSON has
-// no patient data.
+// Delivery is a stored delivery. Each receipt is its own delivery, also of the same ID. Its JSON
+// has no patient data.
 type Delivery struct {
 	Number     int64     `json:"number"`       // counts from 1
 	ID         string    `json:"id,omitempty"` // the header svix-id or webhook-id

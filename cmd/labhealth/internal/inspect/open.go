@@ -40,20 +40,21 @@ func Open(ctx context.Context, c Config) (*Inspector, error) {
 	if c.Problem == nil {
 		c.Problem = func(text string) { slog.Warn("inspect: " + text) }
 	}
-	i := &Inspector{config: c, problems: problems{report: c.Problem}, instance: rand.Text(), forwarder: newForwarder(nil), patience: forwardTimeout,
+	i := &Inspector{config: c, verifier: webhooks.Unsigned, problems: problems{report: c.Problem}, instance: rand.Text(), forwarder: newForwarder(nil), patience: forwardTimeout,
 		watchers: watchers{all: map[*watcher]bool{}, woken: make(chan struct{}, 1)}}
 	i.connected, i.hangUp = context.WithCancel(context.Background())
-	if err := i.SetSecrets(c.Secrets...); err != nil {
-		return nil, err
+	if len(c.Secrets) > 0 {
+		var err error
+		if i.verifier, err = webhooks.NewVerifier(c.Secrets...); err != nil {
+			return nil, err
+		}
 	}
-	if err := i.SetForward(c.Forward); err != nil {
-		return nil, err
-	}
+	i.target.Store(new(string))
 	if err := i.open(ctx); err != nil {
 		return nil, fmt.Errorf("inspect: %w", errors.Join(i.explain(err), i.closeFiles()))
 	}
 	i.start()
-	if err := i.saveForward(); err != nil {
+	if err := i.SetForward(c.Forward); err != nil {
 		return nil, errors.Join(err, i.Close())
 	}
 	return i, nil
@@ -114,17 +115,16 @@ func createFile(file string) error {
 		return err
 	}
 	f, err := os.OpenFile(file, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
-	if err == nil {
-		err = errors.Join(f.Chmod(0o600), f.Close(), checkFiles(file))
-		if err != nil {
-			_ = os.Remove(file) // the error says what is wrong
-		}
+	switch {
+	case errors.Is(err, os.ErrExist):
+		return checkFiles(file)
+	case err != nil:
 		return err
 	}
-	if !errors.Is(err, os.ErrExist) {
-		return err
+	if err = errors.Join(f.Chmod(0o600), f.Close(), checkFiles(file)); err != nil {
+		_ = os.Remove(file) // the error says what is wrong
 	}
-	return checkFiles(file)
+	return err
 }
 
 // checkFiles checks the file, and those that SQLite has beside it: another user may have put them
@@ -218,21 +218,6 @@ func (i *Inspector) enter() bool {
 	return true
 }
 
-// SetSecrets changes the secrets that verify and sign deliveries. Without any, every delivery is
-// accepted as unsigned.
-func (i *Inspector) SetSecrets(secrets ...string) error {
-	verifier := webhooks.Unsigned
-	if len(secrets) > 0 {
-		var err error
-		if verifier, err = webhooks.NewVerifier(secrets...); err != nil {
-			return err
-		}
-	}
-	i.secrets.Store(&secrets)
-	i.verifier.Store(verifier)
-	return nil
-}
-
 // SetForward changes the URL of the application; empty stops forwarding.
 func (i *Inspector) SetForward(target string) error {
 	if target != "" {
@@ -242,19 +227,10 @@ func (i *Inspector) SetForward(target string) error {
 		}
 	}
 	i.target.Store(&target)
-	if i.writer != nil {
-		return i.saveForward()
-	}
-	return nil
-}
-
-// saveForward stores the URL of the application for LastForward.
-func (i *Inspector) saveForward() error {
-	target := i.Forward()
 	if target == "" || i.config.Keep == KeepAll {
 		return nil
 	}
-	return i.exec(`UPDATE delivery_state SET forward = ?`, target)
+	return i.exec(`UPDATE delivery_state SET forward = ?`, target) // for LastForward
 }
 
 // LastForward returns the latest URL of an application that any program has set which uses the

@@ -31,18 +31,12 @@ type problem struct {
 	last     time.Time // of the reports
 }
 
-func (p *problem) since() string {
-	if p.failed == 1 {
-		return "once, at " + p.first.Format(time.TimeOnly)
-	}
-	return fmt.Sprintf("%d times since %s", p.failed, p.first.Format(time.TimeOnly))
-}
-
+// full is the text with how often it failed.
 func (p *problem) full() string {
 	if p.failed == 1 {
 		return p.text
 	}
-	return p.text + " (" + p.since() + ")"
+	return fmt.Sprintf("%s (%d times since %s)", p.text, p.failed, p.first.Format(time.TimeOnly))
 }
 
 // note notes how something ended, such as "store deliveries".
@@ -63,7 +57,7 @@ func (p *problems) note(what string, err error) {
 	due := now.Sub(one.last) >= problemInterval
 	switch {
 	case err == nil && (one.reported > 0 || one.failed > 0 && due):
-		p.report("can " + what + " again: it failed " + one.since())
+		p.report(fmt.Sprintf("can %s again: %d failed since %s", what, one.failed, one.first.Format(time.TimeOnly)))
 		*one = problem{last: now}
 	case err != nil:
 		if one.failed++; one.failed == 1 {

@@ -158,16 +158,15 @@ func (i *Inspector) examine(a arrival) record {
 	d := record{Delivery: Delivery{
 		ID: webhooks.DeliveryID(a.header), ReceivedAt: a.at, Size: len(a.body), ReplayOf: a.replayOf, Header: storedHeader(a.header), Body: a.body,
 	}}
-	verifier := i.verifier.Load()
 	switch {
 	case a.tooLarge:
 		d.Verdict, d.Reason, d.Body = Rejected, fmt.Sprintf("the body has more than %d MiB", maxBody>>20), nil
 		d.Checks = []Check{{false, d.Reason}}
 		return d
-	case verifier == webhooks.Unsigned:
+	case i.verifier == webhooks.Unsigned:
 		d.Verdict, d.Checks = Unsigned, []Check{{true, "no signing secret is set: the signature was not verified"}}
 	default:
-		d.Verdict, d.Checks, d.Reason = verify(verifier, a)
+		d.Verdict, d.Checks, d.Reason = verify(i.verifier, a)
 	}
 	d.describe(a.body)
 	if d.Verdict == Rejected && len(a.body) > maxRejectedBody {

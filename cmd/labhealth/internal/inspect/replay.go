@@ -148,7 +148,7 @@ func (i *Inspector) replayOne(ctx context.Context, number int64, r *Replay) (sen
 	if r.Body != nil {
 		d.Body, d.Size = r.Body, len(r.Body)
 	}
-	if r.NewID || r.Body != nil || d.ID == "" && i.verifier.Load() != webhooks.Unsigned {
+	if r.NewID || r.Body != nil || d.ID == "" && i.verifier != webhooks.Unsigned {
 		d.ID = newID()
 	}
 	a, err := i.signed(&d)
@@ -189,7 +189,7 @@ func (i *Inspector) signed(d *Delivery) (arrival, error) {
 	if a.header == nil {
 		a.header = http.Header{}
 	}
-	return a, sign(a.header, i.verifier.Load(), d.ID, a.at, a.body)
+	return a, sign(a.header, i.verifier, d.ID, a.at, a.body)
 }
 
 func newID() string { return "msg_" + rand.Text() }

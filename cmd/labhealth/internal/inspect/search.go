@@ -47,8 +47,7 @@ var states = map[string]string{
 var searchColumns = map[string]string{"type": "type", "user": "user", "order": "orders", "id": "id"}
 
 func (f *Filter) isEmpty() bool {
-	return strings.TrimSpace(f.Query) == "" && f.Is == "" && f.UserID == uuid.Nil && f.OrderID == uuid.Nil && f.From.IsZero() && f.To.IsZero() &&
-		f.Before == 0 && f.After == 0
+	return strings.TrimSpace(f.Query) == "" && *f == Filter{Query: f.Query}
 }
 
 // statement returns a filter in SQL. No part of it is text of the user: words are parameters.
