@@ -76,35 +76,19 @@ type requestLog struct {
 
 func newRequestLog() *requestLog { return &requestLog{seen: map[string]uuid.UUID{}} }
 
-// add adds a request that the service has just reported, and those that were not reported.
-func (l *requestLog) add(server *labhealthtest.Server, r labhealthtest.Request) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if r.Number > l.last+1 {
-		l.fill(server, r.Number)
-	}
-	if r.Number > l.last {
-		l.append(r)
-	}
-}
-
-// all returns the records of all requests, oldest first.
+// all returns the records of all requests, oldest first. It must be called often enough: the service
+// keeps the responses of the latest requests only.
 func (l *requestLog) all(server *labhealthtest.Server) []*requestRecord {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if n := server.RequestCount(); n > l.last {
-		l.fill(server, n+1)
-	}
-	return slices.Clone(l.records)
-}
-
-// fill appends the requests before a number.
-func (l *requestLog) fill(server *labhealthtest.Server, before int) {
-	for _, r := range server.Requests() {
-		if r.Number > l.last && r.Number < before {
-			l.append(r)
+	if server.RequestCount() > l.last {
+		for _, r := range server.Requests() {
+			if r.Number > l.last {
+				l.append(r)
+			}
 		}
 	}
+	return slices.Clone(l.records)
 }
 
 // clear removes all records of requests that were received so far.

@@ -13,10 +13,9 @@ type checkView struct {
 	Page      string
 	StoreDown bool
 	Error     string
-	Ran       bool
-	Tone      string // of Summary
-	Summary   string
 	Probes    []inspect.Probe
+	Failed    int
+	Unclear   int
 }
 
 // checkPage shows the form. After a POST it sends the deliveries of the check and shows how the
@@ -40,30 +39,12 @@ func (c *Console) checkPage(w http.ResponseWriter, r *http.Request) {
 
 // show sets the result.
 func (v *checkView) show(probes []inspect.Probe) {
-	failed, unclear := 0, 0
+	v.Probes = probes
 	for _, p := range probes {
 		if !p.Passed {
-			failed++
+			v.Failed++
 		} else if p.Unclear {
-			unclear++
+			v.Unclear++
 		}
-	}
-	v.Probes = probes
-	v.Ran = true
-	switch {
-	case failed > 0 && len(probes) == 1 && !v.StoreDown:
-		v.Tone, v.Summary = "bad", "The application does not accept a valid delivery. The rest was not sent."
-	case failed > 0 && v.StoreDown:
-		v.Tone, v.Summary = "bad", "The application acknowledges what it cannot store."
-	case failed > 0:
-		v.Tone, v.Summary = "bad", number(failed)+" of "+number(len(probes))+" results are wrong."
-	case unclear > 0:
-		v.Tone, v.Summary = "warn", "No result is wrong, and "+number(unclear)+" of "+number(len(probes))+" need a look."
-	case v.StoreDown:
-		v.Tone, v.Summary = "ok", "The application does not acknowledge what it cannot store."
-	case v.Page == "":
-		v.Tone, v.Summary = "ok", "All "+number(len(probes))+" status codes are correct. They do not show what was stored: check again with a page, and with the database stopped."
-	default:
-		v.Tone, v.Summary = "ok", "All "+number(len(probes))+" results are correct. Stop the database of the application and check again."
 	}
 }

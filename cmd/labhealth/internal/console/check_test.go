@@ -44,8 +44,12 @@ func TestCheckSummary(t *testing.T) {
 		{checkView{StoreDown: true}, "does not acknowledge what it cannot store"},
 	} {
 		c.view.show([]inspect.Probe{{Passed: true}})
-		if c.view.Tone != "ok" || !strings.Contains(c.view.Summary, c.want) {
-			t.Errorf("%q, want %q", c.view.Summary, c.want)
+		var b strings.Builder
+		if err := newDeliveriesSite(t).console.templates.ExecuteTemplate(&b, "check-application", &c.view); err != nil {
+			t.Fatal(err)
+		}
+		if !strings.Contains(b.String(), `<div class="note ok"`) || !strings.Contains(b.String(), c.want) {
+			t.Errorf("%s, want %q", b.String(), c.want)
 		}
 	}
 }

@@ -2,13 +2,11 @@ package console
 
 import (
 	"encoding/base64"
-	"fmt"
 	"maps"
 	"net/http"
 	"net/url"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"unicode/utf8"
 
@@ -133,21 +131,4 @@ func (c curlCommand) String() string {
 		lines = append(lines, "--data-binary @-\n"+body.String()+"BODY")
 	}
 	return strings.Join(lines, " \\\n  ") + "\n"
-}
-
-// script returns a shell script of several requests, each with a comment.
-func script(base string, requests []labhealthtest.Request) string {
-	var b strings.Builder
-	b.WriteString("#!/bin/sh\n# Set " + keyVariable + " and, for the management API, " + managementKeyVariable + ".\nset -u\n")
-	for _, r := range requests {
-		status := "not processed"
-		if r.StatusCode != 0 {
-			status = strconv.Itoa(r.StatusCode)
-		}
-		if r.Faulted {
-			status += ", met a fault"
-		}
-		fmt.Fprintf(&b, "\n# %d. %s, %s\n%secho\n", r.Number, r.ReceivedAt.Format("15:04:05.000"), status, curlOfRequest(base, r))
-	}
-	return b.String()
 }

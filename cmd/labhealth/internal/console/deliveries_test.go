@@ -239,9 +239,8 @@ func TestDeliveries(t *testing.T) {
 
 	page = s.get(fmt.Sprintf("/console/deliveries/%d?q=glucose", second), 200)
 	s.contains(page, "Verified and stored", "a signature matches the body and the secret", "the timestamp is 2 s old", "14:32:07.412", "attempt 1, ", "3 of 96 new", "1 added, 2 updated, 93 same",
-		"the sender is done", "What changed in the store", "member-0192, glucose, freestyle_libre", "against #1 of 14:32:07", "95 lines the same",
-		`<td class="nowrap">Sat 21 Nov 13:35</td><td class="num"><span class="was">101</span></td><td class="num"><b>121</b> <span class="faint">mg/dL</span></td><td class="quiet drop">updated, was of 14:32:07</td>`,
-		`<td class="num"><span class="faint">none</span></td><td class="num"><b>109</b>`, `<del><span class="l">`, `<mark>121</mark>`,
+		"the sender is done", "against #1 of 14:32:07", "95 lines the same",
+		`<del><span class="l">`, `<mark>121</mark>`,
 		`<div class="detail open" id="detail">`, `href="/console/deliveries?q=glucose">`, `href="/console/deliveries/2?q=glucose&amp;tab=body"`,
 		`<td><code>svix-signature</code></td>`, "14:32:05, 2 s before it was received")
 	s.lacks(page, "of-the-application", deliverySecret)
@@ -251,10 +250,9 @@ func TestDeliveries(t *testing.T) {
 	s.contains(s.get(fmt.Sprintf("/console/deliveries/%d", again), 200), "Verified, and a duplicate", "this ID was received at", "Nothing new", "each delivery counts once", "Why it came twice.", `href="/console/deliveries/1"`)
 	page = s.get(fmt.Sprintf("/console/deliveries/%d", wrong), 200)
 	s.contains(page, "Rejected: no signature matches", `<div class="verdict bad">`, "401 in", "the sender tries again", "Compare the secret.", "only accepted deliveries are", "it is only shown here")
-	s.lacks(page, "What changed in the store")
 	s.contains(s.get(fmt.Sprintf("/console/deliveries/%d", old), 200), "Rejected: the timestamp is 11 min old", "Compare the clocks.")
 	page = s.get(fmt.Sprintf("/console/deliveries/%d", order), 200)
-	s.contains(page, "2 new statuses", "500 in", `<code>received.walk_in_test.requisition_created</code>`, "Fri 20 Nov 10:01:00", "All of order 2435c390…", "Show hidden values")
+	s.contains(page, "2 new statuses", "500 in", "received.walk_in_test.requisition_created", "All of order 2435c390…", "Show hidden values")
 	s.lacks(page, "Invented", "Person", "1990-01-01")
 	page = s.post(fmt.Sprintf("/console/deliveries/%d/reveal?tab=body", order), nil, 200)
 	s.contains(page, "Invented", "Person", "1990-01-01")

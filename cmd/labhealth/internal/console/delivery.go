@@ -33,7 +33,6 @@ type deliveryView struct {
 	StoredAs   [2]string         // what became of it in the store
 	Forwarding bool              // an application is set
 	Advice     string            // what is wrong with a rejected delivery: headers, clock or secret
-	Store      *storeView
 	Tab        string
 	Previous   *inspect.Delivery // the version that the difference is against
 	View       jsonView
@@ -67,7 +66,6 @@ func (c *Console) deliveryView(ctx context.Context, n int64, o detailOptions) (*
 			v.First = &first
 		}
 	}
-	v.Store = c.storeView(d, event, v.Previous)
 	if v.Tab = "diff"; v.Previous == nil || o.tab == "body" {
 		v.Tab = "body"
 		v.View = viewJSON(d.Body, bodyOptions(event, o.reveal))

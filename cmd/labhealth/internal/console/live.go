@@ -117,7 +117,7 @@ func (l *live) run(ctx context.Context, c *Console) {
 			for a := range activities {
 				switch {
 				case a.Request != nil:
-					c.faults.log.add(c.Server, *a.Request)
+					c.faults.log.all(c.Server)
 					l.changed("requests")
 				case a.Delivery != nil:
 					if a.Delivery.Lost || a.Delivery.Dropped {

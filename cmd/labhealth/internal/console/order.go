@@ -47,17 +47,9 @@ type orderView struct {
 
 // timelineEntry is an event of an order.
 type timelineEntry struct {
-	Vial  vial
-	Words string
-	At    string
-	Day   string // empty if it is that of the entry before
-	Event int64
-	// Delivery is the number of the delivery, 0 if there is none.
-	Delivery int64
+	labhealth.OrderEvent
+	Delivery int64  // its number, 0 if there is none
 	State    string // of the delivery
-	Since    int64  // when the status was reached in seconds, if it is the current one of an open order
-	Age      string // since then
-	Detail   string // after the age
 	Here     bool
 }
 
@@ -136,29 +128,10 @@ func (c *Console) addTimeline(ctx context.Context, v *orderView) {
 	v.Earlier = max(0, len(events)-maxTimeline)
 	events = events[v.Earlier:]
 	deliveries := c.deliveriesOf(ctx, v.ID)
-	before := ""
 	for i, e := range events {
-		entry := timelineEntry{Vial: vialOf(string(e.Status)), Words: statusWords(string(e.Status), detailOf(e)), Event: e.ID, Here: i == len(events)-1}
 		d := deliveries[e.ID]
-		_, _, low := splitStatus(string(e.Status))
-		entry.Delivery, entry.State = d.first, d.words(c.sandbox() && low == "partial_results")
-		v.Timeline = append(v.Timeline, entry)
-		if e.CreatedAt.IsZero() {
-			continue
-		}
-		last := &v.Timeline[i]
-		at := e.CreatedAt.In(c.zone())
-		last.At = at.Format("15:04")
-		if day := at.Format("Mon 2 Jan"); day != before {
-			last.Day, before = day, day
-		}
-		if last.Here && !v.Final {
-			last.Since, last.Age, last.Detail = e.CreatedAt.Unix(), age(c.Now().Sub(e.CreatedAt)), " so far"
-			if isStuck(string(e.Status), e.CreatedAt, c.Now()) {
-				last.Detail += ", longer than usual or blocked"
-				last.Vial.State = "stuck"
-			}
-		}
+		optional := c.sandbox() && strings.HasSuffix(string(e.Status), ".partial_results")
+		v.Timeline = append(v.Timeline, timelineEntry{e, d.first, d.words(optional), i == len(events)-1})
 	}
 }
 

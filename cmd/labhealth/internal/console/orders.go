@@ -3,7 +3,6 @@ package console
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"net/http"
 	"net/url"
 	"slices"
@@ -77,30 +76,18 @@ type boardLane struct {
 // card is an order on the board.
 type card struct {
 	labhealthtest.OrderState
-	Lane       string
-	Words      string
-	Age        string
-	Icon       string
-	MethodName string
-	Vial       vial
-	Ended      bool // cancelled or failed
-	Tags       []cardTag
-	Steps      int    // 0 if it has ended
-	Step       int    // the current one, from 0; Steps if all are done
-	StepsState string // done, stuck or empty
-	Next       string // the next status in words, empty if there is none
-	HasResults bool
-	Fresh      bool
-	Back       string // path to return to
+	Lane  string
+	Stuck bool
+	Fresh bool
+	Steps int    // 0 if it has ended
+	Step  int    // the current one, from 0; Steps if all are done
+	Back  string // path to return to
 }
 
 // Key are the words that the filter finds beside the text.
 func (c card) Key() string {
 	return strings.Join([]string{c.Method, c.Status, c.SampleID, c.ClientUserID, c.ID.String()}, " ")
 }
-
-// cardTag is a small fact on a card. Sign is up, diamond, warn or empty.
-type cardTag struct{ Tone, Sign, Text string }
 
 func (c *Console) ordersPage(w http.ResponseWriter, r *http.Request) {
 	states, err := c.orderStates(r.Context())
@@ -180,73 +167,17 @@ func matches(s labhealthtest.OrderState, q query) bool {
 
 // newCard returns the card of an order.
 func (c *Console) newCard(s labhealthtest.OrderState, back string) card {
-	now := c.Now()
 	o := card{
-		OrderState: s, Lane: lanes[laneOfOrder(s.Status)].Key, Words: statusWords(s.Status, s.StatusDetail), Age: age(now.Sub(s.Since)),
-		Icon: methodIcon(s.Method), MethodName: methodName(s.Method), Vial: vialOf(s.Status), Back: back, Fresh: now.Sub(s.Since) < freshAge,
-		HasResults: s.Results != nil,
+		OrderState: s, Lane: lanes[laneOfOrder(s.Status)].Key, Stuck: isStuck(s.Status, s.Since, c.Now()), Fresh: c.Now().Sub(s.Since) < freshAge, Back: back,
 	}
-	o.LabTest = visible(cmp.Or(s.LabTest, "No lab test"))
-	o.Ended = o.Lane == "ended"
-	if len(s.Next) > 0 {
-		o.Next = statusWords(s.Next[0], "")
-	}
-	stuck := isStuck(s.Status, s.Since, now)
-	if s.Results != nil {
-		o.addResults(*s.Results)
-	}
-	if stuck {
-		o.Tags = append(o.Tags, cardTag{"warn", "warn", "stuck"})
-	}
-	if !isKnownStatus(s.Status) {
-		o.Tags = append(o.Tags, cardTag{"warn", "warn", "unknown status"})
-	}
-	if s.RedrawOf != uuid.Nil {
-		o.Tags = append(o.Tags, cardTag{"", "", "redraw of " + s.RedrawOf.String()[:8]})
-	}
-	if !o.Ended {
+	if o.Lane != "ended" {
 		o.Steps = min(max(1, s.Reached)+len(s.Next), maxSteps)
 		o.Step = max(0, o.Steps-len(s.Next)-1)
 	}
-	switch {
-	case o.Lane == "completed":
-		o.StepsState, o.Step = "done", o.Steps
-	case stuck:
-		o.StepsState = "stuck"
+	if o.Lane == "completed" {
+		o.Step = o.Steps
 	}
 	return o
-}
-
-// addResults adds what the results of the order are, in place of its status once it is completed.
-func (c *card) addResults(r labhealthtest.ResultCounts) {
-	critical, abnormal := r.Interpretation == "critical", r.Interpretation == "abnormal"
-	switch {
-	case c.Lane == "completed":
-		c.Words = countOf(r.Total, "result")
-		if _, _, low := splitStatus(c.Status); low == "corrected" {
-			c.Words = "Corrected, " + c.Words
-		}
-		if r.Total > 0 && r.Abnormal+r.Critical == 0 && !critical && !abnormal {
-			c.Words += ", all usual"
-		}
-	case c.Markers > r.Total:
-		c.Tags = append(c.Tags, cardTag{"", "", fmt.Sprintf("%d of %d results", r.Total, c.Markers)})
-	}
-	switch {
-	case r.Critical > 0:
-		c.Tags = append(c.Tags, cardTag{"bad", "diamond", fmt.Sprintf("%d critical", r.Critical)})
-	case critical:
-		c.Tags = append(c.Tags, cardTag{"bad", "diamond", "critical"})
-	}
-	switch {
-	case r.Abnormal > 0:
-		c.Tags = append(c.Tags, cardTag{"warn", "up", fmt.Sprintf("%d abnormal", r.Abnormal)})
-	case abnormal && r.Critical == 0:
-		c.Tags = append(c.Tags, cardTag{"warn", "up", "abnormal"})
-	}
-	if r.Missing > 0 && c.Lane == "completed" {
-		c.Tags = append(c.Tags, cardTag{"", "", fmt.Sprintf("%d missing", r.Missing)})
-	}
 }
 
 // reachedOf returns how many different statuses an order has had.

@@ -19,7 +19,6 @@ import (
 // Limits of the page of requests.
 const (
 	requestsShown = 100
-	scriptSize    = 64 << 20 // bytes of the bodies in a script
 	resendTimeout = 5 * time.Second
 )
 
@@ -31,7 +30,6 @@ func (c *Console) requestsRoutes() {
 	c.mux.HandleFunc("GET /console/requests/{number}", c.requestsPage)
 	c.mux.HandleFunc("POST /console/requests/{number}/reveal", c.requestsPage)
 	c.mux.HandleFunc("POST /console/requests/{number}/curl", c.requestCurl)
-	c.mux.HandleFunc("POST /console/requests/script", c.requestScript)
 	c.act("POST /console/requests/{number}/again", c.sendRequestAgain)
 	c.act("POST /console/requests/clear", func(*http.Request) (string, string, error) {
 		c.faults.log.clear(c.Server)
@@ -287,30 +285,6 @@ func (c *Console) requestCurl(w http.ResponseWriter, r *http.Request) {
 	io.WriteString(w, curlOfRequest(c.Server.URL, received).String())
 }
 
-// requestScript responds with all requests that the query selects, oldest first.
-func (c *Console) requestScript(w http.ResponseWriter, r *http.Request) {
-	q := requestQuery(r)
-	selected := map[int]bool{}
-	chip := requestChips[slices.IndexFunc(requestChips, func(chip requestChip) bool { return chip.is == q.Get("is") })]
-	for _, rec := range c.faults.log.all(c.Server) {
-		selected[rec.Number] = chip.match(rec) && matchesWords(rec.text, q.Get("q"))
-	}
-	total := 0
-	requests := slices.DeleteFunc(c.Server.Requests(), func(r labhealthtest.Request) bool {
-		if selected[r.Number] {
-			total += len(r.Body)
-		}
-		return !selected[r.Number]
-	})
-	if total > scriptSize {
-		c.back(w, r, q.Address(), "bad", "The bodies of these requests are larger than "+sizeOf(scriptSize)+". Search for fewer requests.")
-		return
-	}
-	w.Header().Set("Content-Type", "text/x-shellscript; charset=utf-8")
-	w.Header().Set("Content-Disposition", `attachment; filename="requests.sh"`)
-	io.WriteString(w, script(c.Server.URL, requests))
-}
-
 // sendRequestAgain sends a request to the service, like the client that has sent it. Faults apply.
 func (c *Console) sendRequestAgain(r *http.Request) (path, text string, err error) {
 	received, ok := c.request(int(numberOf(r)))
@@ -354,10 +328,4 @@ func (c *Console) resend(ctx context.Context, received labhealthtest.Request) (s
 	return "The service responded " + strconv.Itoa(resp.StatusCode) + ".", nil
 }
 
-func (c *Console) countRequests() int { return c.faults.log.count(c.Server) }
-
-func (l *requestLog) count(server *labhealthtest.Server) int {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return len(l.records) + server.RequestCount() - l.last
-}
+func (c *Console) countRequests() int { return len(c.faults.log.all(c.Server)) }

@@ -201,13 +201,6 @@ func TestRequestsPage(t *testing.T) {
 	s.contains(s.post("/console/requests/4/reveal", nil), "patient_name=Example")
 	s.lacks(s.get("/console/requests/5"), "secret-token", s.srv.APIKey)
 	s.contains(s.post("/console/requests/1/curl", nil), "curl -X POST", "1970-01-31")
-	script := s.post("/console/requests/script", nil)
-	s.contains(script, "#!/bin/sh", "# 1. ", "# 5. ", "patient_name=Example")
-	s.lacks(script, s.srv.APIKey)
-	if n := strings.Count(s.post("/console/requests/script?is=rejected", nil), "curl "); n != 2 {
-		t.Errorf("%d rejected requests in the script, want 2", n)
-	}
-
 	for path, want := range map[string]int{
 		"/console/requests/x": 404, "/console/requests/-1": 404, "/console/requests/99999": 303, "/console/requests/1": 200,
 	} {

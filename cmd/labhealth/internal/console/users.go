@@ -84,7 +84,6 @@ type pullNote struct {
 // Limits of what is listed.
 const (
 	maxRows  = 100
-	maxUsers = 5000 // that are read
 	maxNotes = 4
 )
 
@@ -105,35 +104,25 @@ func (c *Console) usersPage(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, err.Error(), http.StatusBadRequest)
 		return
 	}
-	data, err := c.listUsers(ctx, q, wanted)
+	data, found, err := c.listUsers(ctx, q, wanted)
+	if err == nil && found != nil {
+		if !given {
+			s.day, err = c.lastDay(ctx, found.UserID)
+		}
+		if err == nil {
+			data.Detail, err = c.userDetail(ctx, found, s, q)
+		}
+	}
 	if err != nil {
 		c.fail(w, r, err)
 		return
 	}
 	p := page{Title: "Users", Current: "users", Live: "users deliveries", Data: data}
-	if wanted == uuid.Nil && len(data.Rows) > 0 {
-		wanted = data.Rows[0].UserID
-		data.Rows[0].Current = true
-	}
-	if wanted == uuid.Nil {
-		c.render(w, r, "users", p)
-		return
-	}
-	if !given {
-		s.day, err = c.lastDay(ctx, wanted)
-	}
-	if err == nil {
-		data.Detail, err = c.userDetail(ctx, wanted, s, q)
-	}
-	switch {
-	case err != nil:
-		c.fail(w, r, err)
-		return
-	case data.Detail == nil:
-		data.Gone, p.Status = &wanted, http.StatusNotFound
-	default:
+	if data.Detail != nil {
 		data.Detail.Path = r.URL.RequestURI()
-		p.Title, p.Self = data.Detail.Name, q.with("day", s.day.Format(time.DateOnly)).Beside(wanted)
+		p.Title, p.Self = data.Detail.Name, q.with("day", s.day.Format(time.DateOnly)).Beside(found.UserID)
+	} else if wanted != uuid.Nil {
+		data.Gone, p.Status = &wanted, http.StatusNotFound
 	}
 	c.render(w, r, "users", p)
 }
@@ -215,58 +204,64 @@ func (c *Console) countUsers(ctx context.Context) int {
 	return int(list.Total)
 }
 
-// listUsers returns the users that match a query, those with the latest samples first.
-func (c *Console) listUsers(ctx context.Context, q query, current uuid.UUID) (*usersData, error) {
+// listUsers returns the users that match a query, those with the latest samples first, and the user
+// that is wanted, or else the first, or nil.
+func (c *Console) listUsers(ctx context.Context, q query, wanted uuid.UUID) (data *usersData, found *userRow, err error) {
+	rows, err := c.allUsers(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	data = &usersData{Sandbox: c.sandbox(), Total: len(rows), Query: q}
+	for _, row := range rows {
+		if row.UserID == wanted {
+			found = &row
+		}
+		if len(row.Sources) > 0 {
+			data.WithSource++
+		}
+		if matchesWords(row.Name+" "+row.UserID.String()+" "+strings.Join(row.Sources, " "), q.Get("q")) {
+			data.Rows = append(data.Rows, row)
+		}
+	}
+	slices.SortStableFunc(data.Rows, func(a, b userRow) int { return b.Last.Compare(a.Last) })
+	if wanted == uuid.Nil && len(data.Rows) > 0 {
+		found = &data.Rows[0]
+	}
+	for i := range data.Rows {
+		data.Rows[i].Current = found != nil && data.Rows[i].UserID == found.UserID
+		if i >= maxRows && data.Rows[i].Current { // the list has it in any case
+			data.Rows[maxRows-1], data.Rows[i] = data.Rows[i], data.Rows[maxRows-1]
+		}
+	}
+	data.Hidden = max(0, len(data.Rows)-maxRows)
+	data.Rows = data.Rows[:len(data.Rows)-data.Hidden]
+	for i := range data.Rows {
+		if err := c.completeRow(ctx, &data.Rows[i]); err != nil {
+			return nil, nil, err
+		}
+	}
+	return data, found, nil
+}
+
+// allUsers returns the users of the sandbox, or those of whom data is stored.
+func (c *Console) allUsers(ctx context.Context) (rows []userRow, err error) {
 	stored, err := c.Inspector.Users(ctx)
 	if err != nil {
 		return nil, err
 	}
-	rows, err := c.allUsers(ctx, stored)
-	if err != nil {
-		return nil, err
-	}
-	data := &usersData{Sandbox: c.sandbox(), Total: len(rows), Query: q}
-	rows = slices.DeleteFunc(rows, func(row userRow) bool {
-		if len(row.Sources) > 0 {
-			data.WithSource++
-		}
-		return !matchesWords(row.Name+" "+row.UserID.String()+" "+strings.Join(row.Sources, " "), q.Get("q"))
-	})
-	slices.SortStableFunc(rows, func(a, b userRow) int { return b.Last.Compare(a.Last) })
-	for i := range rows {
-		rows[i].Current = rows[i].UserID == current
-		if i >= maxRows && rows[i].Current { // the list has it in any case
-			rows[maxRows-1], rows[i] = rows[i], rows[maxRows-1]
-		}
-	}
-	data.Hidden = max(0, len(rows)-maxRows)
-	data.Rows = rows[:len(rows)-data.Hidden]
-	for i := range data.Rows {
-		if err := c.completeRow(ctx, &data.Rows[i]); err != nil {
-			return nil, err
-		}
-	}
-	return data, nil
-}
-
-// allUsers returns the users of the sandbox, or those of whom data is stored.
-func (c *Console) allUsers(ctx context.Context, stored []inspect.StoredUser) (rows []userRow, err error) {
-	if !c.sandbox() {
-		for _, u := range stored {
+	last := map[uuid.UUID]time.Time{}
+	for _, u := range stored {
+		last[u.UserID] = u.LastSample
+		if !c.sandbox() {
 			name, err := c.Inspector.ClientUserID(ctx, u.UserID)
 			if err != nil {
 				return nil, err
 			}
-			rows = append(rows, userRow{UserID: u.UserID, Name: name, Last: u.LastSample})
-			if len(rows) == maxUsers {
-				break
-			}
+			rows = append(rows, userRow{UserID: u.UserID, Name: cmp.Or(name, u.UserID.String()[:8]), Last: u.LastSample})
 		}
-		return rows, nil
 	}
-	last := map[uuid.UUID]time.Time{}
-	for _, u := range stored {
-		last[u.UserID] = u.LastSample
+	if !c.sandbox() {
+		return rows, nil
 	}
 	for u, err := range c.Client.Users.All(ctx, labhealth.ListUsersParams{Limit: 500}) {
 		if err != nil {
@@ -277,9 +272,6 @@ func (c *Console) allUsers(ctx context.Context, stored []inspect.StoredUser) (ro
 			row.Sources = append(row.Sources, s.Source.Slug)
 		}
 		rows = append(rows, row)
-		if len(rows) == maxUsers {
-			break
-		}
 	}
 	return rows, nil
 }
@@ -372,74 +364,47 @@ func (c *Console) missingPulls(ctx context.Context, userID uuid.UUID, sources []
 	return notes, nil
 }
 
-// userDetail returns what is shown of a user, or nil if there is no such user.
-func (c *Console) userDetail(ctx context.Context, userID uuid.UUID, s span, q query) (*userDetail, error) {
-	d, err := c.userHead(ctx, userID)
-	if err != nil || d == nil {
+// userDetail returns what is shown of a user, or nil if the user was deleted in the meantime.
+func (c *Console) userDetail(ctx context.Context, row *userRow, s span, q query) (d *userDetail, err error) {
+	d = &userDetail{UserID: row.UserID, Name: row.Name, Sandbox: c.sandbox(), Day: s.day}
+	if c.sandbox() {
+		err = c.addSources(ctx, d)
+	} else {
+		var slugs []string
+		slugs, err = c.storedSources(ctx, d.UserID)
+		for _, slug := range slugs {
+			d.Sources = append(d.Sources, userSource{Slug: slug})
+		}
+	}
+	if err != nil {
+		return nil, ignoreNotFound(err)
+	}
+	if d.Set, err = c.loadPlots(ctx, d.UserID, s, q); err != nil {
 		return nil, err
 	}
-	d.Day = s.day
-	if d.Set, err = c.loadPlots(ctx, userID, s, q); err != nil {
-		return nil, err
-	}
-	if d.Cards, err = c.summaryCards(ctx, userID, s.day, d.Set.Offset); err != nil {
+	if d.Cards, err = c.summaryCards(ctx, d.UserID, s.day, d.Set.Offset); err != nil {
 		return nil, err
 	}
 	d.Empty = len(d.Sources)+len(d.Cards)+len(d.Set.Plots) == 0 && d.Set.Texts == "" && d.Set.Nearest == nil
 	return d, nil
 }
 
-// userHead returns who a user is and the state of the sources.
-func (c *Console) userHead(ctx context.Context, userID uuid.UUID) (*userDetail, error) {
-	d := &userDetail{UserID: userID, Sandbox: c.sandbox()}
-	if !c.sandbox() {
-		return c.storedUserHead(ctx, d)
+// addSources adds the state of the sources of a user, and those that can be connected.
+func (c *Console) addSources(ctx context.Context, d *userDetail) (err error) {
+	if d.Sources, err = c.userSources(ctx, d.UserID); err != nil {
+		return err
 	}
-	u, err := c.Client.Users.Get(ctx, userID)
-	if err != nil {
-		return nil, ignoreNotFound(err)
-	}
-	d.Name = u.ClientUserID
-	if d.Sources, err = c.userSources(ctx, userID); err != nil {
-		return nil, ignoreNotFound(err)
-	}
-	if d.Notes, err = c.missingPulls(ctx, userID, d.Sources); err != nil {
-		return nil, ignoreNotFound(err)
+	if d.Notes, err = c.missingPulls(ctx, d.UserID, d.Sources); err != nil {
+		return err
 	}
 	if len(d.Notes) > maxNotes {
 		d.MoreNotes, d.Notes = len(d.Notes)-maxNotes, d.Notes[:maxNotes]
 	}
-	offers, err := c.Client.Providers.List(ctx, labhealth.ListProvidersParams{})
-	if err != nil {
-		return nil, err
-	}
-	for _, p := range offers {
-		if !slices.ContainsFunc(d.Sources, func(s userSource) bool { return s.Slug == p.Slug }) {
-			d.Connect = append(d.Connect, p)
-		}
-	}
-	return d, nil
-}
-
-// storedUserHead does the same from what is stored, which does not have the connections.
-func (c *Console) storedUserHead(ctx context.Context, d *userDetail) (*userDetail, error) {
-	name, err := c.Inspector.ClientUserID(ctx, d.UserID)
-	if err != nil {
-		return nil, err
-	}
-	stored, err := c.Inspector.Users(ctx)
-	if err != nil {
-		return nil, err
-	}
-	if !slices.ContainsFunc(stored, func(u inspect.StoredUser) bool { return u.UserID == d.UserID }) {
-		return nil, nil
-	}
-	d.Name = cmp.Or(name, d.UserID.String()[:8])
-	slugs, err := c.storedSources(ctx, d.UserID)
-	for _, slug := range slugs {
-		d.Sources = append(d.Sources, userSource{Slug: slug})
-	}
-	return d, err
+	d.Connect, err = c.Client.Providers.List(ctx, labhealth.ListProvidersParams{})
+	d.Connect = slices.DeleteFunc(d.Connect, func(p labhealth.ProviderDetails) bool {
+		return slices.ContainsFunc(d.Sources, func(s userSource) bool { return s.Slug == p.Slug })
+	})
+	return err
 }
 
 // storedSources returns the providers of whose samples some are stored.
