@@ -104,9 +104,9 @@ const (
 	RegionEU Region = "eu"
 )
 
-// WithEnvironment uses the deployment for env, such as [SandboxUS], at the given base URL: see
-// [WithBaseURL]. Errors of the base URL name env: if the base URLs are in a map, a missing one does
-// not go unnoticed. [ParseEnvironment] returns the environment that a configuration names.
+// WithEnvironment sets the base URL of the deployment for env, such as [SandboxUS]: see
+// [WithBaseURL]. Errors of the base URL name env, such as when your map of base URLs does not have
+// it. [ParseEnvironment] parses a configured name.
 func WithEnvironment(env Environment, base string) Option {
 	parsed, err := ParseEnvironment(string(env))
 	if err != nil {
@@ -115,11 +115,11 @@ func WithEnvironment(env Environment, base string) Option {
 	return withBaseURL("WithEnvironment", parsed, base)
 }
 
-// WithBaseURL sets the URL that every path is appended to, without saying of which environment it
-// is. It is for the embedded service of package labhealthtest, a proxy, and the management API. The
-// paths contain their versions, such as /v3, which the base URL must not repeat. The URL must be
-// https, except for loopback hosts and that of [WithInsecureHTTP]. It may have a port between 1 and
-// 65535 and a path without dot segments, but no user info, query or fragment.
+// WithBaseURL sets the base URL, without naming its environment. Use it for the embedded service of
+// package labhealthtest, a proxy or the management API. The paths contain their versions, such as
+// /v3: do not repeat them in the base URL. The URL must be https, except for loopback hosts and
+// that of [WithInsecureHTTP]. It may have a port between 1 and 65535 and a path without dot
+// segments, but no user info, query or fragment.
 func WithBaseURL(base string) Option { return withBaseURL("WithBaseURL", "", base) }
 
 // withBaseURL returns the option with the given name, for an environment that may be unknown.
@@ -137,12 +137,11 @@ func withBaseURL(option string, env Environment, base string) Option {
 	}
 }
 
-// WithInsecureHTTP permits a base URL with http instead of https for the named host, which is not a
-// loopback host: the embedded service in another container, or a sidecar that encrypts. host is a
-// name or an IP address, without scheme and port. Whoever can read the network in between reads
-// the key and the data of patients. [NewClient] logs a warning, and returns an error if the
-// requests would pass through a proxy. No other host is affected, and no redirect changes the
-// scheme or the host.
+// WithInsecureHTTP permits http instead of https for one host that is not loopback, such as the
+// embedded service in another container, or a sidecar that encrypts. host is a name or an IP
+// address, without scheme and port. Anyone who can read the network on the way sees the key and
+// patient data. [NewClient] logs a warning, and returns an error if the requests would pass through
+// a proxy. No other host is affected, and no redirect changes the scheme or the host.
 func WithInsecureHTTP(host string) Option {
 	return func(c *config) error {
 		c.insecureHost = strings.Trim(host, "[]")

@@ -100,8 +100,8 @@ func newResponse(result *transport.Result) Response {
 }
 
 // WithHeader adds a header to the request. It replaces the values of [WithDefaultHeader] and of a
-// [CallObserver]. Headers that carry keys, ask for a part of the response, or are set by the client
-// or net/http, cause a validation error, except for Accept. So do their names with underscores.
+// [CallObserver]. A header that carries a key, requests a range, or is set by the client or
+// net/http, except Accept, is a validation error, also with underscores in its name.
 func WithHeader(name, value string) CallOption {
 	name = textproto.CanonicalMIMEHeaderKey(name)
 	return func(c *callConfig) error {
@@ -185,11 +185,10 @@ func WithCallRetry(p RetryPolicy) CallOption {
 	}
 }
 
-// WithIdempotencyKey sends X-Idempotency-Key when an order is created, a test kit is ordered or a
-// walk-in appointment is booked, and allows a retry after an unknown outcome. It is a validation
-// error for every operation but [OrdersService.Create], [OrdersService.CreateTestkit] and
-// [AppointmentsService.Book] with [AppointmentWalkIn]. A key has 1 to 255 printable ASCII
-// characters.
+// WithIdempotencyKey sends X-Idempotency-Key, and allows a retry after an unknown outcome. Only
+// [OrdersService.Create], [OrdersService.CreateTestkit] and, with [AppointmentWalkIn],
+// [AppointmentsService.Book] accept it: for any other operation it is a validation error. A key has
+// 1 to 255 printable ASCII characters.
 //
 // Use it only with a deployment that honors the key, which the specification does not promise. Such
 // a deployment stores the first outcome of a key, success or failure, and returns it again for
@@ -198,13 +197,13 @@ func WithCallRetry(p RetryPolicy) CallOption {
 // test kits, the service is reported to accept the key since September 2026; the public API
 // reference does not say so.
 //
-// Choose a new key, such as a random UUID that is stored with the record, for every order or
-// booking that you want to make. Use a key again only to repeat the same request after an unknown
-// outcome. After a rejection, a cancellation or a change of the body, use another key, because the
-// old one may return the old outcome. Derive the key of a booking from its booking key, never from
-// the ID of the order alone: otherwise a booking after a cancellation returns the canceled
-// appointment. [OrdersService.Get] and [AppointmentsService.Get] return the current state if a
-// response may be a stored one. Source: public API reference only.
+// Choose a new key for every order or booking that you want to make, such as a random UUID that is
+// stored with the record. Use a key again only to repeat the same request after an unknown outcome.
+// After a rejection, a cancellation or a change of the body, use another key, because the old one
+// may return the old outcome. If you derive the key of a booking, use its booking key, not only the
+// ID of the order: otherwise a booking after a cancellation returns the canceled appointment. If a
+// response may be a stored one, [OrdersService.Get] and [AppointmentsService.Get] return the
+// current state. Source: public API reference only.
 func WithIdempotencyKey(key string) CallOption {
 	return func(c *callConfig) error {
 		switch {

@@ -13,7 +13,7 @@ import (
 const Version = "0.1.0"
 
 // Client calls the team API. It is immutable and safe for concurrent use. Create one with
-// [NewClient] and reuse it: it holds the connections and the retry budget.
+// [NewClient] and reuse it: it holds the connections and the retry budget ([RetryPolicy]).
 type Client struct {
 	// Orders imports, creates, lists, updates and cancels lab orders, and returns their results.
 	Orders *OrdersService
@@ -47,9 +47,9 @@ type Client struct {
 	core *core
 }
 
-// NewClient returns a client for the team API. apiKey is the team API key, which is sent as
-// x-service-api-key with every request, to the base URL only. One option that sets the base URL is
-// required, [WithEnvironment] or [WithBaseURL]. With [WithCredentials], apiKey must be empty.
+// NewClient returns a client for the team API. It sends apiKey, the team API key, as
+// x-service-api-key with every request, to the base URL only. [WithEnvironment] or [WithBaseURL] is
+// required. With [WithCredentials], apiKey must be empty.
 func NewClient(apiKey string, opts ...Option) (*Client, error) {
 	c, err := newCore(teamKeyHeader, apiKey, operations, opts)
 	if err != nil {

@@ -1,9 +1,8 @@
-// Package labhealth is a client for the lab orders, appointments, users, wearable data and webhooks
-// of a health-data and lab-testing service. It imports, creates and tracks lab orders, books
-// appointments, manages the users of a team and their connections to wearable providers, and reads
-// wearable data.
+// Package labhealth is a client for a health-data and lab-testing service. It imports, creates and
+// tracks lab orders, books appointments, manages the users of your team and their connections to
+// wearable providers, and reads wearable data.
 //
-// One call creates at most one order, and every error reports whether the request was not sent,
+// One call creates at most one order. Every error reports the outcome of the request: not sent,
 // rejected, applied or unknown. Unknown fields, enum values and types survive decoding and
 // re-encoding. Keys and patient data are sent only to the service: they do not appear in logs,
 // error messages or the output of %v.
@@ -20,20 +19,21 @@
 //	}
 //	fmt.Println(resp.Order.ID, resp.Order.CurrentStatus())
 //
-// Create one [Client] and reuse it. Every method takes a context, the IDs in the path, a body or
-// parameters by value, and options for the call ([CallOption]). The result is nil if the error is
-// not.
+// [OrdersService.Import], in closed beta, is for samples that already exist; [OrdersService.Create]
+// places a new order. Create one [Client] and reuse it. Every method takes a context, the IDs in
+// the path, a body or parameters by value, and options for the call ([CallOption]). If it returns
+// an error, the result is nil.
 //
-// A list method that returns a page, such as [OrdersService.List] or [LabTestsService.Markers],
-// returns one page. The method with All in its name, such as [OrdersService.All] or
-// [LabTestsService.AllMarkers], iterates over all pages. A method that returns a slice, such as
-// [LabTestsService.Labs], returns the complete list.
+// [OrdersService.List], [LabTestsService.Markers] and others return one page. Methods with All in
+// their names, such as [OrdersService.All] or [LabTestsService.AllMarkers], iterate over all pages.
+// A method that returns a slice, such as [LabTestsService.Labs], returns the complete list.
 //
-// Package [github.com/labhealth/labhealth-go/webhooks] receives the events of the service. Package
+// Package [github.com/labhealth/labhealth-go/webhooks] receives the events of the service, package
+// [github.com/labhealth/labhealth-go/webhooks/sqlstore] stores orders and wearable data. Package
 // [github.com/labhealth/labhealth-go/bulk] imports thousands of orders. Package
 // [github.com/labhealth/labhealth-go/management] manages teams, keys and webhooks. Package
-// [github.com/labhealth/labhealth-go/labhealthtest] provides an embedded service for development
-// and tests.
+// [github.com/labhealth/labhealth-go/labhealthtest] provides an embedded service, in your process,
+// for development and tests.
 //
 // # Operations
 //
@@ -145,110 +145,107 @@
 //	GET    /v2/team/{team_id}/physicians                           Client.Team.Physicians
 //	any other                                                      Client.Do
 //
-// The management API has a separate client, that of package
-// [github.com/labhealth/labhealth-go/management], so that its keys are never sent to the team API
-// or vice versa.
+// The methods above call the team API. The management API has its own client, in package
+// [github.com/labhealth/labhealth-go/management], so that no key ever reaches the other API.
 //
 // # Sources
 //
-// Two documents define what this package does. The interface specification (INTERFACE.md) describes
-// this service, as of API version 0.4.545. It is the source of every statement that names no other.
-// The public API reference describes the family of services to which this one belongs, as of
-// version 0.4.687. It fills the gaps of the specification, and a deployment may differ from it.
+// Two documents define what this package does. The interface specification (INTERFACE.md, which is
+// not part of the module) describes this service, as of API version 0.4.545. Unless a comment says
+// otherwise, it is the source. The public API reference, as of version 0.4.687, fills its gaps. It
+// describes a whole family of services: your deployment may differ from it.
 //
 // The interface specification has these operations: Orders.Import, Orders.Create, Orders.Update,
 // Orders.Reschedule, Orders.Release, Orders.List, Orders.All, Orders.Results,
 // Orders.RequisitionPDF, LabTests.List, LabTests.All, LabTests.ListDeprecated, Users.List,
 // Users.All, Users.Create, Users.GetOrCreate, Users.Delete, Users.UndoDelete,
-// Users.HistoricalPulls, Users.AllHistoricalPulls, Workouts.Stream. The others, with the types that
-// only they use, rest on the reference alone. Elsewhere, statements based on the reference alone
-// end with "Source: public API reference only.", or name the part that does, as in "Source of the
-// path: public API reference only." Where the two documents disagree, the client sends what the
-// specification says and accepts both. Statements that neither of them supports are marked as
-// inferences.
+// Users.HistoricalPulls, Users.AllHistoricalPulls, Workouts.Stream. All others, and the types that
+// only they use, are based on the reference alone. Elsewhere, a statement based on the reference
+// alone ends with "Source: public API reference only." If only a part of it is, it names the part:
+// "Source of the path: public API reference only." Where the two documents disagree, the client
+// sends what the specification says and accepts both. Statements that neither of them supports are
+// marked as inferences.
 //
 // # Environments
 //
-// The service has four environments: production and sandbox, in the US and in the EU. It publishes
-// no base URL, and there is no default: pass the URL with [WithEnvironment], and [ParseEnvironment]
-// if a configuration file names the environment. Base URLs must be https, except on the loopback
-// interface and for the host of [WithInsecureHTTP]. If a deployment has an operation at another
-// path, configure it with [WithPath].
+// The service has four environments: production and sandbox, in the US and in the EU. Each is a
+// deployment of its own, with its base URL, keys and data. The service publishes no base URL, and
+// there is no default: pass the URL with [WithEnvironment]. [ParseEnvironment] parses a configured
+// name. Base URLs must be https, except on the loopback interface and for the host of
+// [WithInsecureHTTP]. If your deployment has an operation at another path, set it with [WithPath].
 //
 // # Credentials
 //
-// A [Client] has a team API key, a client of package management a management key. [WithCredentials]
-// replaces the key with a function that is asked when credentials are needed, so that keys are
-// rotated and access tokens renewed without a new client: Teams.Credentials of package management
-// returns such a function.
+// A [Client] uses a team API key; a client of package management uses a management key. To rotate
+// keys or renew access tokens without a new client, replace the key with a function: see
+// [WithCredentials], and Teams.Credentials of package management, which returns one.
 //
 // # Values
 //
 //   - A required field of a request is a plain value and is always sent. An optional field is a
-//     pointer, such as new(v), or a slice, and is omitted if nil. It is a plain value if its zero
-//     value can mean that it is not given, such as an empty string, and is then omitted if zero, as
-//     are the fields of parameters. [Nullable] is for the fields in which null and omitted differ.
-//   - A response field that may be null or absent is a pointer, and nil for both. If a default is
+//     pointer, such as new(v), or a slice, and is omitted if nil. If its zero value, such as an
+//     empty string, can mean "not given", it is a plain value and omitted if zero. So are the
+//     fields of parameters. [Nullable] is for fields in which null and omitted differ.
+//   - A response field that may be null or absent is a pointer, nil in both cases. If a default is
 //     documented, the field has the default instead.
 //   - IDs are of type uuid.UUID, instants of type time.Time, and dates of type [Date]. Money is a
 //     json.Number with the digits as received.
-//   - Enumerations are strings with constants, such as [Billing]. Other values occur and are
-//     accepted in both directions, so a switch needs a default case.
-//   - A field that can hold one of several types is an interface, with an additional type for
-//     unknown ones, such as [OrderDetails.Data].
+//   - Enumerations are strings with constants, such as [Billing]. Responses can have other values,
+//     and requests accept them: a switch needs a default case.
+//   - A field that can hold one of several types, such as [OrderDetails.Data], is an interface. One
+//     more type is for unknown ones.
 //
-// A field whose value has the wrong type or format does not fail the response: it is left zero,
+// If the value of a field has the wrong type or format, the call succeeds: the field is zero,
 // [RawObject.Malformed] names it, and [RawObject.RawJSON] has its JSON. Encoding a decoded value as
-// JSON writes every received field, with the changes the program made.
+// JSON writes every received field, with your changes.
 //
 // # Errors and outcomes
 //
 // [OutcomeOf] classifies a failed request: [OutcomeNotSent], [OutcomeRejected], [OutcomeApplied] or
 // [OutcomeUnknown]. If the outcome of an import is unknown, look for the order before you import it
-// again. The text of an error says what to change if that is known. It never quotes the service,
-// which may quote the patient.
+// again. The text of an error says what to change, if that is known. It never quotes the response,
+// which may have patient data.
 //
 //   - *[ValidationError]: the request is invalid and was not sent; it lists every invalid field
-//   - *[APIError]: the service reports an error; errors.Is with [ErrNotFound], [ErrNoResults] and
-//     others tests its class, [APIError.Message] returns the service's own words, and
-//     [APIError.Fields] the field errors of an HTTPValidationError, the body of a 422
+//   - *[APIError]: the service reports an error. errors.Is tests its class: [ErrNotFound],
+//     [ErrNoResults] and others. [APIError.Message] returns the service's own words, and
+//     [APIError.Fields] returns the field errors of a 422 (HTTPValidationError)
 //   - *[UserConflictError]: the client user ID is in use; it has the existing user's ID
 //   - *[UserRefreshError]: no data of the user could be refreshed; it has the sources that failed
 //   - *[TeamConflictError]: the integration team ID is in use; it has the existing team's ID
 //   - *[DecodeError]: the response is 2xx but cannot be decoded
-//   - *[TransportError]: there is no response; it wraps the context's error and the cause, and the
-//     *APIError of an earlier attempt or of the source of credentials: test the outcome first
+//   - *[TransportError]: there is no response. errors.As finds the context's error, the cause, and
+//     the *APIError of an earlier attempt or of the source of credentials: test the outcome first
 //   - *[RedirectError]: the response is a redirect that is not followed
 //
 // # Retries
 //
-// A GET is retried after a lost connection, a timeout, 408, 429 and most 5xx. Every other request
-// is retried only if it provably never reached the service, or after a 429, which is treated as
-// "not processed". It is never retried after a 5xx, a timeout or a lost connection, unless it has
-// an idempotency key: see [WithIdempotencyKey] for how to choose one. See [RetryPolicy] for the
-// details. [WithRateLimit] keeps a client below the limit of the service.
+// A GET is retried after a lost connection, a timeout, 408, 429 and most 5xx. Any other request is
+// retried only if it provably never reached the service, or after a 429, which is treated as "not
+// processed". With an idempotency key ([WithIdempotencyKey] says how to choose one), also after a
+// 5xx, a timeout or a lost connection. See [RetryPolicy] for the details. [WithRateLimit] keeps a
+// client below the limit of the service.
 //
 // # Observability
 //
-// [WithCallObserver] reports every call and every attempt, and [WithLogger] logs them.
-// [WithDebug] writes requests and responses without patient data. [FailureOf] classifies failures
-// for metrics, and messages name what to change. Neither holds an ID of a patient, and the message
-// of an error of net/http, which may quote addresses and responses, is never part of them.
+// [WithCallObserver] reports every call and every attempt, and [WithLogger] logs them. [WithDebug]
+// writes requests and responses without patient data. [FailureOf] classifies failures for metrics.
+// Failures and error messages hold no ID of a patient, and no text of an error of net/http, which
+// may quote addresses and responses.
 //
-// With one option each, two modules record OpenTelemetry traces and metrics, and Prometheus
-// metrics: github.com/labhealth/labhealth-go/labhealthotel and labhealthprom.
+// Two modules need one option each: github.com/labhealth/labhealth-go/labhealthotel records
+// OpenTelemetry traces and metrics, labhealthprom Prometheus metrics.
 //
 // # Redaction
 //
-// What is decoded from JSON of the service, and every request with patient data or secrets, prints
-// "{redacted}" under every verb of fmt and as a slog attribute: see [Redacted], also for what no
-// type can prevent. Some types add their IDs; catalogs, such as [LabTest], print their fields. JSON
-// is not redacted. A nil pointer to such a type is safe to log, but slog reports a panic in
-// LogValue.
+// Values decoded from JSON of the service, and requests with patient data or secrets, print
+// "{redacted}" under every verb of fmt and as a slog attribute. [Redacted] lists the exceptions.
+// Some types add their IDs; catalogs, such as [LabTest], print their fields. JSON is not redacted.
+// A nil pointer to a redacted type is safe to log, but slog reports a panic in LogValue.
 //
 // # Testing
 //
 // Start the embedded service with labhealthtest.NewServer, or pass [WithHTTPClient] a client with a
-// mock transport. go-cmp compares decoded values with literals without options, because [RawObject]
-// has an Equal method.
+// mock transport (then failed writes have an unknown outcome). go-cmp needs no options to compare
+// decoded values with literals: [RawObject] has an Equal method.
 package labhealth

@@ -21,11 +21,10 @@ const maxMessage = 1000
 
 // Message returns the service's own words: the text of the field "detail" (a string, an object with
 // a message, or a list of field errors with their paths), else of "message", "error_message" or
-// "error", else a body in plain text. It is one line of printable characters, without quotation
-// marks around it, and at most 1,000 bytes of it. It is empty if the body has no such text, or is
-// HTML.
+// "error", else a body in plain text. It is one line of printable characters, without surrounding
+// quotation marks, cut after 1,000 bytes. It is empty if the body has no such text, or is HTML.
 //
-// It may quote the patient: show it to someone who may know, but do not log it.
+// It may contain patient data: show it only to people who may see that, and do not log it.
 func (e *APIError) Message() string {
 	body := bytes.TrimSpace(e.document())
 	switch {
@@ -139,14 +138,14 @@ func (e *APIError) errorType() string {
 	return body.ErrorType
 }
 
-// FromService reports whether the body is in one of the forms in which the service reports errors:
-// a JSON object with a "detail" that has a text, fields or elements, or with an "error_type"; one
-// with an "error", a "message" and its status as "status_code"; one with "state": "error"; one with
-// "success": false and "failed_sources" or a "user_id"; or a 400 or 409 with the ID of the user or
-// team that exists already. If the body is larger than 64 KiB, its start counts. A proxy or gateway
-// on the way responds with HTML, text, nothing, or JSON of another form, such as
-// {"message": "Not Found"} or the problem of RFC 9457. What it says is not about the resource: its
-// 404 does not mean that an order does not exist.
+// FromService reports whether the service itself responded, and not a proxy or gateway on the way,
+// whose 404 says nothing about an order. The body must be in one of the forms in which the service
+// reports errors: a JSON object with a "detail" that has a text, fields or elements, or with an
+// "error_type"; one with an "error", a "message" and its status as "status_code"; one with "state":
+// "error"; one with "success": false and "failed_sources" or a "user_id"; or a 400 or 409 with the
+// ID of the user or team that exists already. Of a body larger than 64 KiB, the start counts. HTML,
+// text, nothing, and JSON of another form, such as {"message": "Not Found"} or the problem of RFC
+// 9457, are from a proxy.
 func (e *APIError) FromService() bool {
 	var body serviceError
 	received := e.document()

@@ -101,16 +101,16 @@ var statusErrors = map[int]error{
 // an error with status 200. Its body may or may not be JSON.
 //
 // The text of the error says what to change if that is known, but it does not quote the response,
-// which may echo the request, including patient data. [APIError.Message] returns the service's own
-// words, and [APIError.Fields] the field errors of an HTTPValidationError, the body of a 422. What
-// methods return is never printed or encoded.
+// which may echo patient data. [APIError.Message] returns the service's own words, and
+// [APIError.Fields] returns the field errors of an HTTPValidationError, the body of a 422. Printing
+// or encoding the error never shows what its methods return.
 type APIError struct {
 	Op         string // the operation, such as "POST /v3/order/import"
 	StatusCode int    // the HTTP status code
 	RequestID  string // the service's ID of the request; empty if it sent none
-	// RetryAfter is the Retry-After of the response. A date is compared with the Date of the
-	// response, or with the clock of this system if it has none. RetryAfter is 0 if there is none,
-	// and negative if that time has passed.
+	// RetryAfter is the Retry-After of the response: 0 without one, and negative if its time has
+	// passed. A date is compared with the Date of the response or, without one, with the clock of
+	// this system.
 	RetryAfter time.Duration
 	Attempts   int // number of attempts
 
@@ -352,10 +352,10 @@ func (e *TransportError) Error() string {
 // bytes.
 func (e *TransportError) Unwrap() []error { return *orZero(orZero(e).causes) }
 
-// Cause returns the last failure as it was: an error of net/http, or that of the program's own
-// [net/http.RoundTripper]. It is nil if there was none, because the context ended before. Its text
-// may quote addresses, URLs with IDs, and sent or received bytes: show it to someone who may know,
-// but do not log it.
+// Cause returns the last failure as it was: an error of net/http, or that of your
+// [net/http.RoundTripper]. It is nil if the context ended before any failure. Its text may quote
+// addresses, URLs with IDs, and sent or received bytes: show it only to people who may see patient
+// data, and do not log it.
 func (e *TransportError) Cause() error {
 	for _, err := range e.Unwrap() {
 		if !slices.Contains([]error{context.Canceled, context.DeadlineExceeded}, err) && !errors.As(err, new(*APIError)) {

@@ -107,7 +107,7 @@ func ExampleOutcomeOf() {
 		var apiErr *labhealth.APIError
 		switch outcome := labhealth.OutcomeOf(err); {
 		case outcome == labhealth.OutcomeApplied:
-			fmt.Println("imported:", err) // nil, or a *DecodeError: there is an order, but no response
+			fmt.Println("imported:", err) // nil, or a *DecodeError: the order exists, its response is unreadable
 		case outcome == labhealth.OutcomeUnknown:
 			fmt.Println("look for the sample ID before importing again:", err)
 		case outcome == labhealth.OutcomeRejected && errors.As(err, &apiErr):

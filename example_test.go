@@ -68,7 +68,7 @@ func Example_overview() {
 	}
 	resp, err := client.Orders.Import(ctx, order)
 	if err != nil {
-		log.Fatal(err) // says what happened, the outcome (not sent, rejected, applied or unknown), and what to change
+		log.Fatal(err) // says what happened, the outcome, and what to change
 	}
 	fmt.Println(resp.Order.ID)
 	// Output:

@@ -141,8 +141,8 @@ const (
 // LabTestPage is one page of the catalog: the response of [LabTestsService.List].
 //
 // Elements that are wrapped, as {"lab_test": {…}}, are unwrapped; encoding the page wraps them
-// again, with the other fields of their wrapper. A response that is a bare list is decoded as a
-// page with that list, and RawJSON returns that page.
+// again, with the other fields of their wrapper. A response that is a bare list is decoded as
+// {"data": […]}, which RawJSON returns.
 type LabTestPage struct {
 	// Data has the lab tests of the page.
 	Data       []LabTest `json:"data" jsonread:"own" wrapper:"lab_test"`

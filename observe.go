@@ -63,9 +63,9 @@ type CallObserver struct {
 }
 
 // WithCallObserver calls the functions of o before and after each call and after each attempt, in
-// the goroutine of the call, in which a panic of theirs continues. It may be given more than once:
-// the first observer starts first and ends last. A page of an iterator is a call; that a page does
-// not continue the previous one is found after its call.
+// the goroutine of the call. Their panics are not recovered. It may be given more than once: the
+// first observer starts first and ends last. Each page of an iterator is a call. The iterator
+// checks after the call whether the page continues the previous one.
 func WithCallObserver(o CallObserver) Option {
 	return func(c *config) error {
 		if o.Start == nil && o.Attempt == nil && o.End == nil {
@@ -182,10 +182,10 @@ func (o *observation) observe(ctx context.Context, a transport.Attempt) {
 //	                   an unknown outcome
 //	labhealth call     any other call that failed                  warning
 //
-// A call that fails is thus one record, whatever its attempts were. The attributes are fields of
-// [Attempt] and [Call], in lower case with underscores, and "failure" and "error": see [FailureOf].
-// Those that are zero are left out, apart from "duration". The record holds no URL, no key, no body
-// and no ID of a patient, and its values are strings, numbers and durations, which a
+// A failed call is thus one "labhealth call", however many attempts it made. The attributes are
+// fields of [Attempt] and [Call], in lower case with underscores, and "failure" and "error": see
+// [FailureOf]. Zero values are left out, apart from "duration". The record holds no URL, no key, no
+// body and no ID of a patient, and its values are strings, numbers and durations, which a
 // [slog.JSONHandler] writes in nanoseconds.
 func WithLogger(l *slog.Logger) Option {
 	return func(c *config) error {

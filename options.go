@@ -37,22 +37,21 @@ type config struct {
 // timeout of h, but not its redirect policy. Without this option the client has its own transport,
 // with 64 idle connections and the proxy settings of [http.ProxyFromEnvironment].
 //
-// An [*http.Transport], or nil for [http.DefaultTransport], is safe: the client uses a copy of it,
-// whose connections [Client.CloseIdleConnections] closes. Through a proxy, HTTP/1.1 over TLS uses
-// one connection per request.
+// An [*http.Transport], or nil for [http.DefaultTransport], meets the requirements below: the
+// client uses a copy of it, whose connections [Client.CloseIdleConnections] closes. Through a
+// proxy, HTTP/1.1 over TLS uses one connection per request.
 //
 // Any other [http.RoundTripper] is used unchanged. It must send each request once, pass on the
 // context of the request, and call the hooks of [net/http/httptrace]. A wrapper of an
 // *[http.Transport] that signs, traces or counts requests meets these requirements. If it retries,
 // fails over or duplicates, a write is stopped before it is sent a second time, and its outcome is
 // [OutcomeUnknown]. If it follows a redirect or fails over to another host, any request, including
-// a read, is stopped before the key is sent there. Without hooks, as with a mock or a wrapper that
-// replaces the context, nothing can be observed or stopped: the outcome of a write is
-// OutcomeUnknown even if the response is a 4xx, and no write is retried.
+// a read, is stopped before the key is sent there. If the hooks are not called, as with a mock or a
+// wrapper that replaces the context, nothing can be observed or stopped: the outcome of a failed
+// write is OutcomeUnknown even after a 4xx, and no write is retried.
 //
-// net/http writes some messages about broken responses, including their bytes, to the default
-// logger. The client prevents that for an *http.Transport that is passed here, but not for one that
-// is wrapped.
+// net/http writes bytes of some broken responses, which may be patient data, to the default logger.
+// The client prevents that only for an *http.Transport that is passed here itself, not wrapped.
 func WithHTTPClient(h *http.Client) Option {
 	return func(c *config) error {
 		if h == nil {
@@ -88,8 +87,8 @@ func WithUserAgent(s string) Option {
 }
 
 // WithDefaultHeader adds a header to every request of the client. [WithHeader] replaces it for one
-// call. Headers that WithHeader does not accept, and Accept, which depends on the operation, are
-// errors. With the same name it may be given more than once, for a header with more than one value.
+// call. Headers that WithHeader rejects are invalid, as is Accept, which depends on the operation.
+// To give a header several values, repeat the option.
 func WithDefaultHeader(name, value string) Option {
 	name = textproto.CanonicalMIMEHeaderKey(name)
 	return func(c *config) error {
@@ -107,14 +106,13 @@ func WithDefaultHeader(name, value string) Option {
 	}
 }
 
-// WithRateLimit limits the requests of all calls of the client together to perSecond, after a burst
-// of at most burst requests, so that the service has no reason for a 429. Between any two moments
-// that are t seconds apart, the client sends at most burst + t×perSecond requests. Every attempt
-// counts. Without the option there is no limit. perSecond is at least one per hour, and burst is at
-// least 1.
+// WithRateLimit limits the requests of all calls of the client together, so that the service has no
+// reason for a 429: in any t seconds, the client sends at most burst + t×perSecond requests. Every
+// attempt counts. Without the option there is no limit. perSecond is at least one per hour, and
+// burst is at least 1.
 //
-// A service that permits n requests in any second thus needs perSecond + burst up to n. Leave some
-// reserve: the network does not delay all requests by the same time.
+// If the service permits n requests in any second, choose perSecond + burst up to n, with some
+// reserve: the network delays some requests more than others.
 //
 // Requests that must wait are sent in the order in which they asked. A call that could not be sent
 // before the deadline of its context returns at once, with [OutcomeNotSent] and [FailureRateLimit].
@@ -122,8 +120,8 @@ func WithDefaultHeader(name, value string) Option {
 // Retry-After up to [RetryPolicy.MaxRetryAfter], all requests wait until that time has passed, and
 // then start without a burst.
 //
-// The limit is that of one client: share the client, or divide the limit of the team among the
-// clients and processes. Package bulk has its own pace, below this limit.
+// The limit is for one client: share the client, or divide what the team may send among its clients
+// and processes. Package bulk has its own pace within it.
 func WithRateLimit(perSecond float64, burst int) Option {
 	return func(c *config) error {
 		if !(perSecond >= 1./3600 && perSecond <= 1e9) || burst < 1 || burst > 1e6 {

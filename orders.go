@@ -206,22 +206,22 @@ func (b *UpdateOrderBody) validate(v *validator) {
 
 // Import creates an order for a sample that already exists: POST /v3/order/import.
 //
-// It is never retried while an attempt may have been processed. After an error, [OutcomeOf] returns
-// the outcome. If it is [OutcomeUnknown], look for the sample ID among the user's orders, which
-// [OrdersService.All] lists, before you import it again.
+// It is retried only if no attempt can have been processed. If [OutcomeOf] its error is
+// [OutcomeUnknown], look for the sample ID among the user's orders, which [OrdersService.All]
+// lists, before you import again.
 //
 // What to know before the first import. Source: public API reference only.
 //
 //   - SampleID is what the lab sends its results with: the requisition or control number at
 //     Labcorp, the lab's reference ID at Quest. With another ID the service accepts the order, and
 //     its results never arrive. A duplicate is rejected with an *[APIError].
-//   - The latest status is then requisition_bypassed, after which an order goes on as after
-//     requisition_created. It has no requisition: [OrdersService.RequisitionPDF] fails.
-//   - The patient gets no message about the order, but does about what happens to it later:
+//   - The latest status then is requisition_bypassed. The order goes on like one with
+//     requisition_created, but has no requisition: [OrdersService.RequisitionPDF] fails.
+//   - The patient gets no message about the import, but messages about later events:
 //     [OrdersService.UpdateCommunicationSettings].
 //   - Physician is required if the lab account is delegated. The lab account may still be pending,
 //     and needs no ID if the team has a default one.
-//   - The service validates neither the address, the NPI nor the licensed states, which labs do:
+//   - Labs validate the address, the NPI and the physician's licensed states; the service does not:
 //     [ImportOrderBody.Warnings].
 //
 // A team without access to the closed beta gets an *[APIError] whose status and detail are not
@@ -232,12 +232,12 @@ func (s *OrdersService) Import(ctx context.Context, body ImportOrderBody, opts .
 	return call(ctx, coreOf(s), new(PostOrderResponse), request{op: opImportOrder, body: &body}, opts)
 }
 
-// Create places a new order: POST /v3/order. The interface specification describes only the order
-// set of its body.
+// Create places a new order: POST /v3/order. Source of its body but the order set: public API
+// reference only.
 //
-// It is never retried while an attempt may have been processed, unless [WithIdempotencyKey] is
-// given: a new key for each order, because the service returns the first outcome of a key again. If
-// [OutcomeOf] its error is [OutcomeUnknown], repeat the call with the same key and body, or look
+// It is retried only if no attempt can have been processed, or with [WithIdempotencyKey]. Use a new
+// key for each order: for a used key the service returns the first outcome again. If [OutcomeOf]
+// its error is [OutcomeUnknown], repeat a call that had a key with the same key and body, or look
 // for the order among those of the user before you create it again.
 func (s *OrdersService) Create(ctx context.Context, body CreateOrderBody, opts ...CallOption) (*PostOrderResponse, error) {
 	r := request{op: opCreateOrder, body: &body, repeatable: true}
@@ -342,7 +342,7 @@ func (p ListOrdersParams) query() queryValues {
 }
 
 // OrderPage is one page of orders: the response of [OrdersService.List]. A response that is a bare
-// list is decoded as a page with that list, and RawJSON returns that page.
+// list is decoded as {"orders": […]}, which RawJSON returns.
 type OrderPage struct {
 	Orders []Order `json:"orders" jsonread:"own"` // the orders of the page
 	// Total is the number of orders on all pages, nil if not reported.
@@ -375,17 +375,16 @@ func (s *OrdersService) List(ctx context.Context, params ListOrdersParams, opts 
 // returns an error if the service repeats a page or ignores the page number.
 //
 // Orders that are created or change during the iteration can move others between pages. When the
-// total becomes smaller, because orders no longer match, the iterator reads again the pages to
-// which others may have moved, and recognizes the last thousand. Otherwise one may be returned
-// twice, or not at all.
+// total becomes smaller, because orders no longer match, the iterator reads the affected pages
+// again and skips the last thousand orders that it has returned. In all other cases an order may be
+// returned twice, or not at all.
 //
-// A page that is shorter than the page size is no error, even if fewer orders are returned than the
-// total that the service reports.
-// If the service does not report the total, the first page that is empty or shorter than the page
-// size is the last one. A service that returns all orders as one list for every page is supported
-// too, at the cost of a second request. If that list has exactly as many orders as the page size,
-// the iterator returns an error after the last one, because it cannot determine whether there are
-// more.
+// A page that is shorter than the page size is no error, nor are fewer orders than the total that
+// the service reports. If the service does not report the total, the first page that is empty or
+// shorter than the page size is the last one. A service that returns all orders as one list for
+// every page is supported too, at the cost of a second request. If that list has exactly as many
+// orders as the page size, the iterator returns an error after the last one, because it cannot
+// determine whether there are more.
 func (s *OrdersService) All(ctx context.Context, params ListOrdersParams, opts ...CallOption) iter.Seq2[*Order, error] {
 	id := func(o *Order) uuid.UUID { return o.ID }
 	return numberedPages(ctx, opts, opListOrders, params.Page, params.Size, id, func(ctx context.Context, number int, opts []CallOption) (numberedPage, error) {

@@ -20,9 +20,9 @@ import (
 // RawObject belongs to a value that was not received.
 //
 // Each element of a page, such as an order, has its own received JSON, and keeps nothing of the
-// page and of the other elements in memory. Its strings are parts of that JSON unless it is larger
-// than 16 KiB: a program that stores a string for long, but not its order, stores the 4 kB of the
-// order too, and avoids that with [strings.Clone].
+// page and of the other elements in memory. Its strings are parts of that JSON, unless it is larger
+// than 16 KiB: a string of an order keeps the 4 kB of the order in memory. [strings.Clone] avoids
+// that.
 //
 // Do not embed a received type, such as [Order], in a struct with other fields: its MarshalJSON and
 // UnmarshalJSON become those of the struct, and ignore the other fields. Make it a field instead.

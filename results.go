@@ -21,10 +21,11 @@ const (
 	opOrderResultsMetadata = "GET /v3/order/{order_id}/result/metadata"
 )
 
-// Results returns the results of an order: GET /v3/order/{order_id}/result. The error for an
-// unknown order matches [ErrNotFound], and that for an order without results [ErrNoResults] too, as
-// far as it can be distinguished. Of the results, the interface specification documents only
-// result, result_type and value. Source of the rest, including the path: public API reference only.
+// Results returns the results of an order: GET /v3/order/{order_id}/result. If the order is unknown
+// or has no results, the error matches [ErrNotFound]. In the second case it also matches
+// [ErrNoResults], if it can be distinguished. Of the results, the interface specification documents
+// only result, result_type and value. Source of the rest, including the path: public API reference
+// only.
 func (s *OrdersService) Results(ctx context.Context, orderID uuid.UUID, opts ...CallOption) (*OrderResults, error) {
 	return call(ctx, coreOf(s), new(OrderResults), request{op: opOrderResults, ids: []string{orderID.String()}}, opts)
 }

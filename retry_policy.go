@@ -11,12 +11,12 @@ import (
 // RetryPolicy configures retries and timeouts. Zero fields use the defaults, or the client's values
 // in [WithCallRetry].
 //
-// A GET is retried after a lost connection, a timeout, 408, 429 and 5xx other than 501 and 505.
-// Every other method is retried only if the request provably never reached the service, or after a
-// 429, unless it carries an idempotency key. Retry-After is honored; without it, or if it is a date
-// that has passed, the wait is a random time below a bound that doubles. A budget shared by all
-// calls of a client keeps an outage from doubling the load: a thousand failing calls cost at most a
-// hundred extra requests. No wait exceeds the context's deadline.
+// A GET is retried after a lost connection, a timeout, 408, 429 and 5xx other than 501 and 505. Any
+// other request is retried only after a 429, or if it provably never reached the service; with an
+// idempotency key, after the same failures as a GET. Retry-After is honored. Without it, or if its
+// date has passed, the wait is random, below a bound that doubles. A budget shared by all calls of
+// a client keeps an outage from doubling the load: a thousand failing calls cost at most a hundred
+// extra requests. No wait exceeds the context's deadline.
 type RetryPolicy struct {
 	// MaxAttempts is the number of attempts, the first included. The default is 3; 1 disables
 	// retries.

@@ -106,8 +106,7 @@ type ListUsersParams struct {
 }
 
 // UserPage is one page of users: the response of [UsersService.List]. A response that is a bare
-// list, which older deployments send, is decoded as a page with that list, and RawJSON returns that
-// page.
+// list, which older deployments send, is decoded as {"users": […]}, which RawJSON returns.
 type UserPage struct {
 	Users  []User `json:"users" jsonread:"own"` // the users of the page
 	Total  int64  `json:"total"`                // number of users on all pages
@@ -144,9 +143,9 @@ func (s *UsersService) List(ctx context.Context, params ListUsersParams, opts ..
 // page at a time, and each range over it starts again. Iteration stops at the first error. The
 // iterator returns an error if the service repeats a page or ignores the offset.
 //
-// The loop may delete users: when the total becomes smaller, the iterator reads again the pages to
-// which the other users may have moved, and recognizes the last thousand. One may be returned twice
-// if more are deleted at once, and not at all if as many are created meanwhile.
+// You may delete users in the loop: when the total becomes smaller, the iterator reads the affected
+// pages again and skips the last thousand users that it has returned. If more are deleted at once,
+// a user may be returned twice; if as many are created meanwhile, one may be left out.
 func (s *UsersService) All(ctx context.Context, params ListUsersParams, opts ...CallOption) iter.Seq2[*User, error] {
 	id := func(u *User) uuid.UUID { return u.UserID }
 	start := int64(params.Offset)

@@ -8,11 +8,11 @@
 //	report, err := bulk.Run(ctx, client, bulk.JSONLines(file), journal, opts)
 //
 // [JSONLines] reads import requests as JSON, [CSV] reads spreadsheets with columns, dates and user
-// IDs of other systems, and a [Source] of a program can read anything else.
+// IDs of other systems, and your own [Source] can read anything else.
 //
-// POST /v3/order/import takes one order per request and has no idempotency key. [Run] makes up for
-// that with a [Journal], to which it writes that it is about to send a record, and then the
-// outcome. When Run is called again with the same journal and source, it skips finished records and
+// POST /v3/order/import takes one order per request and has no idempotency key. [Run] keeps a
+// [Journal] instead: before it sends a record (one request), it writes that, and then the outcome.
+// When Run is called again with the same journal and source, it skips finished records and
 // continues. The sample ID identifies a record: Run never creates two orders for one sample ID, and
 // its [Report] counts every record of the source.
 //
@@ -29,66 +29,65 @@
 //	rejected          the record is reported, and not sent again unless it is changed or
 //	                  Options.RetryRejected is set
 //	other 4xx, 3xx    the run stops, and the next one sends the record again
-//	unknown           Run looks up the order first; see below
+//	unknown           Run looks for the order: see Unknown outcomes
 //
 // A rejection is a 400, 404, 409 or 422 for which [labhealth.APIError.FromService] is true. Any
-// other response says nothing about the record: the key or the base URL is wrong, or a proxy,
-// gateway or firewall sent it. The error names the record, in case only that one gets such a
+// other 4xx or 3xx says nothing about the record: the key or the base URL is wrong, or a proxy,
+// gateway or firewall responded. The error names the record, which may be the only one with such a
 // response.
 //
-// A run stops too if its first records are all rejected with one status and without field errors,
-// or if several records in a row are rejected for the same field, and records none of them as
-// rejected: the base URL may be wrong, the team may not be allowed to import, or all records have
-// the same invalid value. See [Options.RejectionLimit], also for a file in which every record is
-// invalid by itself.
+// A run stops too if its first records are all rejected with one status and without field errors:
+// the base URL may be wrong, or the team may not be allowed to import. It also stops if several
+// records in a row are rejected for the same field: all may have the same invalid value. None of
+// them is recorded as rejected. See [Options.RejectionLimit], also for a file in which every record
+// is invalid by itself.
 //
 // # Unknown outcomes
 //
 // An attempt whose response was lost, or that was in progress when the process was killed, may have
-// created its order. Run sends such a record again only after it has read the list of orders twice,
-// in full, and both lists show no order. The first list is read at least [Options.Settle] after the
-// attempt. The time is measured with a monotonic clock, so a wrong or adjusted wall clock has no
-// effect. [Report.Waited] and [Progress] show how long a run waits, and for what.
+// created its order. Run sends such a record again only if the full list of orders, read twice,
+// shows no order. The list is first read at least [Options.Settle] after the attempt. The time is
+// measured with a monotonic clock, so a wrong or adjusted wall clock has no effect. [Report.Waited]
+// and [Progress] show how long a run waits, and for what.
 //
-// A resumed run does not wait for what it finds. It reads the list of orders at once and records
-// the orders that exist as applied. Records that a killed run had not sent yet are sent without a
-// wait: each record has a mark in a [File] immediately before it is sent, which survives the end of
-// the process. For the records that remain, attempts of earlier runs count as made when this run
-// started. On Linux, and if the system was not restarted since then, they count as made when the
-// last lease of the earlier run ended, a few seconds after [Options.Timeout] had passed since the
-// run was killed, and the run waits for 10 seconds or more. The leases are in the journal and use
-// the time since the boot, which counts while the system is suspended. A machine that was cloned
-// while it was running must not share journals with its clones.
+// A resumed run reads the list of orders at once, and records the orders that exist as applied.
+// Records that a killed run had not sent are sent at once too: a [File] marks a record just before
+// it is sent, and the mark survives the process.
 //
-// An order of the same user with the same sample ID means that the record is applied. An order of
-// another user with that sample ID means that it is rejected. If a list cannot be read in full,
-// lacks an order that was applied, or has orders of the user that do not show their sample ID, the
-// outcome stays unknown: the record is reported, and the next run tries again. The outcome is
-// unknown too if a response has the order of another record or user.
+// For the remaining records the run waits for [Options.Settle] after its start. On Linux, without a
+// restart of the system in between, it counts from the end of the last lease of the earlier run, a
+// few seconds after [Options.Timeout] had passed since the kill, but waits at least 10 seconds.
+// Leases are in the journal and use the time since the boot, including suspension. A machine that
+// was cloned while it was running must not share journals with its clones.
 //
-// This holds even if the source has changed. If the record was changed, is invalid, shares its
-// sample ID with another one, or is gone, an order of any user with the sample ID counts, and the
-// record is reported as applied or changed.
+// An order of the same user with the same sample ID means that the record is applied, one of
+// another user that it is rejected. The outcome stays unknown if a list cannot be read in full,
+// lacks an order that was applied, or has orders of the user that do not show their sample ID, or
+// if a response has the order of another record or user. Then the record is reported, and the next
+// run tries again.
+//
+// This holds even if the source has changed. For a record that was changed, is invalid, shares its
+// sample ID with another, or is gone, an order of any user with the sample ID is enough: the record
+// is reported as applied, or as [Report].Changed.
 //
 // Sample IDs that differ only in case, or in leading or trailing spaces, are treated as equal,
-// because a service may change either. It may normalize Unicode too, and two IDs that differ only
-// in that look the same. Therefore a sample ID may have no characters beyond ASCII other than
-// letters in composed form (NFC): a combining accent or a full-width digit makes a record invalid.
+// because a service may change these. It may also normalize Unicode, which makes different IDs look
+// the same. Therefore the only characters beyond ASCII in a sample ID may be letters in composed
+// form (NFC): a combining accent or a full-width digit makes a record invalid.
 //
 // # Damaged journals
 //
-// [OpenFile] returns an error for a journal that is damaged in the middle. A journal that was
-// truncated, or restored from a copy, looks like the journal of an interrupted run, and its missing
-// records would be sent again. Therefore a resumed run reads the list of orders once before it
-// sends anything, and records the orders that it finds as applied. If the list cannot be read in
-// full, it sends nothing, unless [Options.TrustJournal] is set. If the end of the file is damaged,
-// and not just cut in a line by a kill since the last boot, the run waits for [Options.Settle] and
-// reads the list again before it sends a record without an order. If the file is truncated or
-// restored while attempts of a killed run are in progress, only the uniqueness of sample IDs
-// prevents a second order.
+// [OpenFile] returns an error for a journal that is damaged in the middle. A truncated or restored
+// journal looks like that of an interrupted run: the records that it lacks would be sent again.
+// Therefore a resumed run first reads the list of orders, and records the orders that it finds as
+// applied. If the list cannot be read in full, it sends nothing, unless [Options.TrustJournal] is
+// set. If the end of the file is damaged, the run waits for [Options.Settle] and reads the list
+// again before it sends a record without an order. (A last line that was cut by a kill since the
+// last boot is no damage.) If the file is truncated or restored while attempts of a killed run are
+// in progress, only the uniqueness of sample IDs prevents a second order.
 //
-// If the journal is lost, set [Options.Reconcile]. The new journal stores that entries are missing
-// until their orders were looked up, so that this run can be interrupted too.
+// If the journal is lost, set [Options.Reconcile]. That run can be interrupted too: until all
+// orders were looked up, the new journal stores that entries are missing.
 //
 // # Uniqueness of sample IDs
 //
@@ -104,23 +103,23 @@
 //
 // # Costs
 //
-// A resumed run that has anything to send makes one request per 100 orders of the account, or of
-// the orders that [Options.List] selects. With the embedded service, listing 10,000 orders took 1.3
-// seconds, and importing them took 9 seconds.
+// A resumed run that has anything to send makes one request per 100 orders of the team, or of those
+// that [Options.List] selects. With the embedded service, listing 10,000 orders took 1.3 seconds,
+// and importing them took 9 seconds.
 //
-// The index takes 24 to 48 bytes of memory per record, and up to 100 bytes more per sample ID with
-// a conflict; nothing else grows with the source. Up to 10,000 rejections are in memory at once,
-// and the journal is read once for each 10,000. The journal is synced once per batch of records,
-// and once a second while records are sent. A batch has a few records per worker if the service
-// is slow, and up to 256 records if it is fast.
+// Run takes 24 to 48 bytes of memory per record, and up to 100 bytes more per sample ID that
+// different records share; nothing else grows with the source. Up to 10,000 rejections are in
+// memory at once, and the journal is read once for each 10,000. The journal is synced once per
+// batch of records, and once a second while records are sent. A batch has a few records per worker
+// if the service is slow, and up to 256 records if it is fast.
 //
-// [Users] takes some 210 bytes per user. With a latency of 100 milliseconds and 16 concurrent
-// requests, it created 10,000 users in 64 seconds, and found them in 2.5 seconds in the next run.
+// [Users], which finds or creates users by your IDs, takes some 210 bytes for each. With 16
+// requests at once and 100 milliseconds of latency, it created 10,000 users in 64 seconds, and
+// found them in 2.5 seconds in the next run.
 //
 // # Stored data
 //
-// The journal and the rejections contain sample IDs, order IDs, and the paths and codes of
-// problems, and the names of columns. They contain no other value of a record, unless
-// [Options.KeepMessages] is set: the service's texts may quote the patient. See [Entry.Digest] for
-// what the journal reveals.
+// The journal and the rejections contain sample IDs, order IDs, paths and codes of problems, and
+// names of columns. They contain no other value of a record, unless [Options.KeepMessages] is set:
+// the service's texts may have patient data. See [Entry.Digest] for what a digest reveals.
 package bulk

@@ -20,7 +20,6 @@ type index struct {
 	seed      maphash.Seed
 	mac       hash.Hash
 	sum       [sha256.Size]byte
-	buf       []byte
 	states    map[sampleKey]state
 	counts    [categories]int64
 	lastEntry uint32 // number of the last journal entry

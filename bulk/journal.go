@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+
+	"github.com/labhealth/labhealth-go"
 )
 
 // Journal stores the intent and the outcome of each import of [Run], so that another run can resume
@@ -139,8 +141,10 @@ func (p Problem) Error() string { return strings.TrimSpace(cmp.Or(p.Path, p.Colu
 // Memory is a journal in memory, for tests and for imports that are small enough to check manually.
 // The zero value is an empty journal.
 type Memory struct {
+	labhealth.Redacted `json:"-"` // entries hold sample IDs
+
 	mu      sync.Mutex
-	entries func() []Entry // a function, because fmt would print a slice
+	entries []Entry
 }
 
 // Append implements [Journal].
@@ -150,8 +154,7 @@ func (m *Memory) Append(entries []Entry) error {
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	all := append(m.all(), entries...)
-	m.entries = func() []Entry { return all }
+	m.entries = append(m.entries, entries...)
 	return nil
 }
 
@@ -163,7 +166,7 @@ func (m *Memory) Entries() iter.Seq2[Entry, error] {
 			return
 		}
 		m.mu.Lock()
-		entries := slices.Clip(m.all())
+		entries := m.entries
 		m.mu.Unlock()
 		for _, e := range entries {
 			if !yield(e, nil) {
@@ -171,14 +174,6 @@ func (m *Memory) Entries() iter.Seq2[Entry, error] {
 			}
 		}
 	}
-}
-
-// all returns the entries. The caller holds m.mu.
-func (m *Memory) all() []Entry {
-	if m.entries == nil {
-		return nil
-	}
-	return m.entries()
 }
 
 var errNoMemory = errors.New("bulk: the journal is a nil *Memory: use new(bulk.Memory)")

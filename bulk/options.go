@@ -26,9 +26,9 @@ type Options struct {
 	// journal shows that nothing was imported.
 	Target string
 
-	// DryRun checks the source, writes nothing and sends no order: client and journal may be nil.
-	// It finds what is invalid, and writes to Rejections what the service or a lab is known to
-	// reject, as warnings, but not everything that it would reject.
+	// DryRun checks the source, sends no order and writes nothing but the rejections: client and
+	// journal may be nil. It finds invalid records and, as warnings, what the service or a lab is
+	// known to reject. They may reject more.
 	DryRun bool
 	// RetryRejected resends records that earlier runs recorded as rejected, even if unchanged.
 	RetryRejected bool
@@ -49,22 +49,21 @@ type Options struct {
 	// returns an error.
 	Reconcile bool
 
-	// RejectionLimit stops a run after this number of rejections without an order in between, 10 if
-	// 0, that
+	// RejectionLimit stops a run after this number of rejections without an order in between: 10 if
+	// 0. It counts
 	//
-	//   - are the first ones, and have one status and no field errors, as with a wrong base URL or
-	//     a team that may not import. If the source has fewer records, the run also stops if the
-	//     status is 404, unless Target is set and the journal has orders of an earlier run: the
-	//     remaining records of an import may all be invalid. An order, another status or field
-	//     errors show that the service processes the records, and end this part of the limit;
-	//   - all name one field with one type of error, as with a value that every record has.
+	//   - the first ones, if all have one status and no field errors, as with a wrong base URL or a
+	//     team that may not import. An order, another status or field errors show that the service
+	//     processes the records, and end this count. If the source has fewer records, the run also
+	//     stops if the status is 404, unless Target is set and the journal has orders of an earlier
+	//     run: then the remaining records of an import may all be invalid;
+	//   - those that name one field with one type of error, as with a value that every record has.
 	//
 	// None of these records is recorded as rejected, and the corrected run sends them.
 	//
-	// A negative value disables the limit: every rejection is recorded. Use it if the records
-	// themselves are invalid, but not if their orders may already exist, which a service rejects
-	// too. In that case run again with the same journal: Run finds such orders before it sends
-	// anything.
+	// A negative value disables the limit: every rejection is recorded. Use one if each record is
+	// invalid by itself, but not if their orders may already exist, which a service rejects too:
+	// run again with the same journal, and Run finds such orders before it sends anything.
 	RejectionLimit int
 
 	// Timeout limits one import. It is 1 minute if 0, and cannot exceed the timeout of the client's
@@ -82,18 +81,17 @@ type Options struct {
 	// import. Page is ignored. The zero value lists all orders.
 	List labhealth.ListOrdersParams
 	// ListByUser lists the orders of each user who has a record with an unknown outcome, instead of
-	// all orders. This is faster for accounts with many orders, and as safe if the deployment
-	// honors user_id, which is not in the interface specification. For records of an earlier run
-	// the orders of all users are read, unless TrustJournal is set: a restored journal may name
-	// another user than the one of the last attempt.
+	// all orders. This is faster for teams with many orders, and as safe if the deployment honors
+	// user_id, which is not in the interface specification. For records of earlier runs it has an
+	// effect only with TrustJournal: a restored journal may name a wrong user.
 	ListByUser bool
 
-	// Rejections and RejectionsCSV receive a [Rejection] for each record, of this run and earlier
-	// ones, whose order does not exist or may not exist: as a line of JSON, and as rows of a CSV
-	// file for people, one per problem, after a header. They are written when Run returns, in the
-	// order of the source, which is read again for that; records that the source no longer has are
-	// last. They are complete if Run returns without an error. After an error they lack the records
-	// that the run has not reached. Either may be nil.
+	// Rejections and RejectionsCSV receive each record, of this run and earlier ones, whose order
+	// does not exist or may not exist. Rejections gets a [Rejection] as a line of JSON.
+	// RejectionsCSV gets a CSV file for people: a header, and a row per problem. Both are written
+	// when Run returns, in the sequence of the source, which is read again; records that it no
+	// longer has are last. They are complete if Run returns without an error. After an error they
+	// lack the records that the run has not reached. Either may be nil.
 	//
 	// The columns of the CSV file are line, record, sample_id, outcome, reason, field, column,
 	// status, request_id, other_line, other_record and message: the fields of a Rejection, and the
@@ -104,10 +102,9 @@ type Options struct {
 	// quote the patient. The journal stores it, so that it is there after an interruption too;
 	// rejections of runs without KeepMessages have no text.
 	KeepMessages bool
-	// OnError is called after each failed attempt, from several goroutines at once. The methods of
-	// a *[labhealth.APIError], such as Message, return the service's texts, which can quote patient
-	// data; only KeepMessages stores them. The error message does not contain the sample ID.
-	// OnError may be nil.
+	// OnError is called after each failed attempt, from several goroutines at once. It may be nil.
+	// The error message does not contain the sample ID. The methods of a *[labhealth.APIError],
+	// such as Message, can return patient data.
 	OnError func(sampleID string, err error)
 	// Progress is called twice a second. It may be nil.
 	Progress func(Progress)

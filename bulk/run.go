@@ -36,10 +36,16 @@ type control struct {
 //
 // When ctx ends, Run finishes the imports in progress, which takes up to [Options.Timeout], and
 // returns the error of ctx, joined with that of the last request if it failed. It also returns an
-// error if the source or the journal cannot be read or written, if a response is not about a
-// record, at [Options.RejectionLimit], if the service fails for longer than [Options.Outage], at
-// once if the first requests fail because of an unknown host, a certificate or a wrong scheme, or
-// if records remain whose outcome is unknown because the list of orders could not be read in full.
+// error
+//
+//   - if the source or the journal cannot be read or written,
+//   - if a response is not about a record,
+//   - at [Options.RejectionLimit],
+//   - if the service fails for longer than [Options.Outage], or at once if the first requests fail
+//     because of an unknown host, a certificate or a wrong scheme,
+//   - if the outcome of records stays unknown, because the list of orders could not be read in
+//     full.
+//
 // The report is complete in all these cases; it is nil only if the run could not start. Records
 // that are rejected or invalid are not an error.
 //

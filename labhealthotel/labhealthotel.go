@@ -1,5 +1,5 @@
-// Package labhealthotel traces and measures the calls, the webhook handler, the worker and the
-// reactor of labhealth-go with OpenTelemetry, and measures its reconciler:
+// Package labhealthotel records OpenTelemetry traces and metrics of labhealth-go: calls, webhook
+// handler, worker and reactor. The reconciler has metrics only:
 //
 //	client, err := labhealth.NewClient(key, labhealth.WithBaseURL(url), labhealthotel.Client())
 //	handler, err := webhooks.NewHandler(verifier, apply, labhealthotel.Handler())
@@ -8,7 +8,7 @@
 //	reconciler := &sqlstore.Reconciler{Store: store, Client: client, Observe: labhealthotel.Reconciler()}
 //
 // Spans and metrics go to the global providers of package otel, unless an option names others.
-// Calls of package bulk, iterators and management clients are calls of a client.
+// Calls by package bulk, iterators and management clients count as calls.
 //
 // # Privacy
 //
@@ -24,9 +24,9 @@
 //
 // # Calls
 //
-// Each call is a client span, with its attempts as events, and the parent of what a custom
-// transport records. Its name is the operation, such as "POST /v3/order/import". A call of Do to
-// another endpoint is named by its method, because its path can contain IDs. Attributes:
+// Each call is a client span with an event for each attempt. Spans of a custom transport are its
+// children. Its name is the operation, such as "POST /v3/order/import". A call of Do to another
+// endpoint is named by its method, because its path can contain IDs. Attributes:
 //
 //	http.request.method        of the operation
 //	url.template               the documented path, with parameters such as {order_id}
@@ -34,12 +34,12 @@
 //	http.response.status_code  of the last attempt
 //	http.request.resend_count  further attempts, if there were any
 //	error.type                 see below
-//	labhealth.outcome          "applied", "rejected", "not sent" or "unknown"; "failed" of a read in place of "unknown"
+//	labhealth.outcome          "applied", "rejected", "not sent" or "unknown"; for a read, "failed" instead of "unknown"
 //	labhealth.request_id       the service's ID of the last request
 //
-// The span of a call that returns an error, also a 404, has the status Error, with the message of
-// that error. error.type is a [labhealth.Failure], a status code, "invalid_request" for a request
-// that failed local validation, or "_OTHER". Metrics leave out status codes that have no name.
+// If a call returns an error, also for a 404, its span has the status Error and the message of the
+// error. error.type is a [labhealth.Failure], a status code, "invalid_request" for a request that
+// failed local validation, or "_OTHER". Metrics leave out status codes that have no name.
 //
 // An event "labhealth.attempt" has http.request.resend_count, http.response.status_code, error.type
 // and labhealth.request_id of the attempt, its duration and the wait that follows it
@@ -68,8 +68,8 @@
 //	http.server.request.duration   histogram, s: each delivery, by the HTTP attributes
 //	labhealth.webhook.deliveries   counter: by reason, event type, duplicate and late
 //
-// Behind other instrumentation of the server, such as otelhttp, the span is a child of its span,
-// and http.server.request.duration is recorded twice: exclude the route there.
+// If the server is instrumented already, as by otelhttp, the span is a child, and
+// http.server.request.duration is recorded twice: exclude the route from that instrumentation.
 //
 // # Worker
 //
@@ -91,8 +91,7 @@
 //
 // # Reconciler
 //
-// There are no spans but those of the calls. Metrics, by labhealth.reconciler.pass, see
-// [sqlstore.Reconciled]:
+// Only its calls have spans. Metrics, by labhealth.reconciler.pass (see [sqlstore.Reconciled]):
 //
 //	labhealth.reconciler.requests       counter: with repeated attempts
 //	labhealth.reconciler.read           counter: by labhealth.reconciler.kind ("orders", "transitions", "results", "summaries", "samples")
@@ -100,7 +99,7 @@
 //	labhealth.reconciler.missing        counter: by labhealth.reconciler.kind ("orders", "users"), of all passes
 //	labhealth.reconciler.failed         counter: orders, users and pages that could not be read
 //	labhealth.reconciler.errors         counter: steps that failed, by error.type
-//	labhealth.reconciler.last_complete  gauge, s: when the pass was complete last, since 1970
+//	labhealth.reconciler.last_complete  gauge, s: the time of the last complete pass, since 1970
 package labhealthotel
 
 import (

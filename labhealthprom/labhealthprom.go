@@ -10,8 +10,8 @@
 //	http.Handle("/metrics", promhttp.Handler())
 //
 // Several clients, handlers and workers can share a registerer, and then share the metrics.
-// [prometheus.WrapRegistererWith] adds a label that distinguishes them. Calls of package bulk,
-// iterators and management clients are calls of a client.
+// [prometheus.WrapRegistererWith] adds a label that distinguishes them. Calls by package bulk,
+// iterators and management clients count as calls.
 //
 // # Metrics
 //
@@ -57,17 +57,17 @@
 //	    state
 //	labhealth_reactions_oldest_age_seconds
 //
-// The labels have few values, none of which are IDs, texts of others or data of patients:
+// The labels have few values. They hold no IDs, no received texts and no patient data:
 //
 //	operation   such as "POST /v3/order/import", or "GET (Do)"
 //	code        the HTTP status code, "other" for one that has no name; empty without a response
-//	outcome     "applied", "rejected", "not sent" or "unknown"; "failed" of a read in place of "unknown"
+//	outcome     "applied", "rejected", "not sent" or "unknown"; for a read, "failed" instead of "unknown"
 //	error       a labhealth.Failure, a status code, "invalid_request" or "other"; for the worker and the reactor an
-//	            SQLSTATE, "canceled", "deadline" or "other"; for the reconciler those of a call and of the worker, and
-//	            "element" for an order or a user that could not be read; empty without an error
+//	            SQLSTATE, "canceled", "deadline" or "other"; for the reconciler any of these, or "element" for an
+//	            order or a user that could not be read; empty without an error
 //	reason      see webhooks.Reason
 //	event_type  a constant of webhooks.EventType, or "other"; empty if no event was parsed
-//	late        "true" for an application that returned after its delivery had been responded to, which is counted again
+//	late        "true" if the application returned after the response: the delivery is counted again
 //	result      "applied", "delayed" or "dead"; for the reactor a sqlstore.ReactionResult
 //	change      "added", "updated", …, see webhooks.Changes
 //	pass        see sqlstore.Reconciled; empty if the lease failed

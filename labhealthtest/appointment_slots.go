@@ -117,9 +117,6 @@ func (s *Server) offerAtHome(r *request) (any, error) {
 	first := r.queryOne("start_date")
 	var address usAddress
 	r.decode(&address)
-	if err := r.err(); err != nil {
-		return nil, err
-	}
 	s.dropExpiredOffers(r.now)
 	result := availability{Slots: []daySlots{}}
 	if a := areaOf(address.ZipCode); a != nil {
@@ -134,13 +131,8 @@ func (s *Server) offerAtHome(r *request) (any, error) {
 func (s *Server) offerWalkIn(r *request) (any, error) {
 	slug := r.queryOne("lab")
 	first := r.queryOne("start_date")
-	codes := r.queryValues("site_codes")
-	zip := r.queryOne("zip_code")
-	radius := r.queryRadius()
-	r.queryBool("allow_stale")
-	if err := r.err(); err != nil {
-		return nil, err
-	}
+	codes := r.queryList("site_codes")
+	zip, radius := r.queryOne("zip_code"), r.queryInt("radius")
 	if zip == "" && len(codes) == 0 {
 		return nil, reject(http.StatusBadRequest, "zip_code or site_codes is required")
 	}

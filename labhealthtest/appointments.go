@@ -36,16 +36,12 @@ var (
 )
 
 func kindOfOrder(o *order) *appointmentKind {
-	for _, k := range []*appointmentKind{atHome, walkIn} {
-		if k.method == o.Details.Type {
-			return k
-		}
-	}
-	return nil
+	kind, _ := first([]*appointmentKind{atHome, walkIn}, func(k *appointmentKind) bool { return k.method == o.Details.Type })
+	return kind
 }
 
 // ofKind returns the handler of an operation that both kinds of appointments have.
-func ofKind(kind *appointmentKind, handle func(*Server, *request, *appointmentKind) (any, error)) func(*Server, *request) (any, error) {
+func ofKind(kind *appointmentKind, handle handlerOf[*appointmentKind]) handler {
 	return func(s *Server, r *request) (any, error) { return handle(s, r, kind) }
 }
 
@@ -62,7 +58,7 @@ var (
 	cannotRequest   = reject(http.StatusBadRequest, "The provider does not accept appointment requests")
 )
 
-// orderOfKind returns the order in the path of a valid request, if it has this kind of
+// orderOfKind returns the order in the path, if it has this kind of
 // appointments.
 func (s *Server) orderOfKind(r *request, kind *appointmentKind) (*order, error) {
 	o, err := s.requestedOrder(r)
@@ -113,9 +109,6 @@ type bookingRequest struct {
 func (s *Server) bookAppointment(r *request, kind *appointmentKind) (any, error) {
 	var body bookingRequest
 	r.decode(&body)
-	if err := r.err(); err != nil {
-		return nil, err
-	}
 	if kind == atHome { // has no idempotency key
 		return s.book(r, kind, &body)
 	}
@@ -193,13 +186,10 @@ func (s *Server) requestAppointment(r *request) (any, error) {
 	return a, nil
 }
 
-func (s *Server) rescheduleAppointment(r *request, kind *appointmentKind) (any, error) {
+func (s *Server) rescheduleAppointment(r *request, kind *appointmentKind, o *order) (any, error) {
 	var body bookingRequest
 	r.decode(&body)
-	o, a, err := s.requestedAppointment(r, kind)
-	if err != nil {
-		return nil, err
-	}
+	a := o.appointment
 	if !a.CanReschedule || o.Status == "cancelled" {
 		return nil, cannotBeMoved
 	}
@@ -238,47 +228,40 @@ func cancellationSchema(v *validator, location []any, raw json.RawMessage) any {
 	return map[string]any{"cancellation_reason_id": fields["cancellation_reason_id"]}
 }
 
-func (s *Server) cancelAppointment(r *request, kind *appointmentKind) (any, error) {
+func (s *Server) cancelAppointment(r *request, kind *appointmentKind, o *order) (any, error) {
 	var body struct {
 		ReasonID uuid.UUID `json:"cancellation_reason_id"`
 	}
 	r.decode(&body)
-	o, a, err := s.requestedAppointment(r, kind)
-	if err != nil {
-		return nil, err
-	}
-	i := slices.IndexFunc(kind.reasons, func(c cancellationReason) bool { return c.ID == body.ReasonID })
+	reason, ok := first(kind.reasons, func(c cancellationReason) bool { return c.ID == body.ReasonID })
 	switch {
-	case i < 0:
+	case !ok:
 		return nil, unknownReason
-	case !a.isOpen():
+	case !o.appointment.isOpen():
 		return nil, closedAlready
 	}
-	data := map[string]string{"cancellation_reason": kind.reasons[i].Name}
-	s.changeAppointment(o, "cancelled", "appointment_cancelled", data, r.now)
-	return a, nil
+	s.changeAppointment(o, "cancelled", "appointment_cancelled", map[string]string{"cancellation_reason": reason.Name}, r.now)
+	return o.appointment, nil
 }
 
 func (s *Server) listCancellationReasons(_ *request, kind *appointmentKind) (any, error) {
 	return kind.reasons, nil
 }
 
-func (s *Server) getAppointment(r *request, kind *appointmentKind) (any, error) {
-	_, a, err := s.requestedAppointment(r, kind)
-	if err != nil {
-		return nil, err
-	}
-	return a, nil
+func (s *Server) getAppointment(_ *request, _ *appointmentKind, o *order) (any, error) {
+	return o.appointment, nil
 }
 
-// requestedAppointment returns the appointment of the order in the path of a valid request.
-func (s *Server) requestedAppointment(r *request, kind *appointmentKind) (*order, *appointment, error) {
-	o, err := s.orderOfKind(r, kind)
-	if err != nil {
-		return nil, nil, err
+// onAppointment returns the handler of an operation on the appointment of the order in the path.
+func onAppointment(kind *appointmentKind, handle func(*Server, *request, *appointmentKind, *order) (any, error)) handler {
+	return func(s *Server, r *request) (any, error) {
+		o, err := s.orderOfKind(r, kind)
+		if err == nil && o.appointment == nil {
+			err = noAppointment
+		}
+		if err != nil {
+			return nil, err
+		}
+		return handle(s, r, kind, o)
 	}
-	if o.appointment == nil {
-		return nil, nil, noAppointment
-	}
-	return o, o.appointment, nil
 }

@@ -248,6 +248,7 @@ func TestAppointmentBodies(t *testing.T) {
 			"missing body.address.first_line missing body.address.city missing body.address.state missing body.address.zip_code enum body.provider"},
 		{"no lab", "POST", "/v3/order/psc/appointment/availability?start_date=x", "", "missing query.lab date_from_datetime_parsing query.start_date"},
 		{"order", "GET", "/v3/order/x/psc/appointment", "", "uuid_parsing path.order_id"},
+		{"once", "GET", "/v3/order/psc/info?zip_code=94105&lab_id=x&radius=y", "", "int_parsing query.lab_id enum query.radius"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			got := do(t, srv, test.method, test.path, test.body)
@@ -270,6 +271,9 @@ func TestAppointmentBodies(t *testing.T) {
 			}
 		})
 	}
+	check(t, do(t, srv, "POST", path+"/book", `{"booking_key":"k","async_confirmation_timeout_millisecond":172800001}`), 422,
+		`{"detail":[{"type":"less_than_equal","loc":["body","async_confirmation_timeout_millisecond"],
+			"msg":"Input should be less than or equal to 172800000","input":172800001,"ctx":{"le":172800000}}]}`)
 	check(t, do(t, srv, "POST", "/v3/order/psc/appointment/availability?lab=quest", ""), 400, `{"detail":"zip_code or site_codes is required"}`)
 }
 

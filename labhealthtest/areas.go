@@ -28,12 +28,8 @@ var areas = []*area{
 
 // areaOf returns the area of a ZIP code, or nil if it is not served.
 func areaOf(zip string) *area {
-	for _, a := range areas {
-		if strings.HasPrefix(zip, a.prefix) {
-			return a
-		}
-	}
-	return nil
+	a, _ := first(areas, func(a *area) bool { return strings.HasPrefix(zip, a.prefix) })
+	return a
 }
 
 // pscLab is a lab with patient service centers. The lab tests of the catalog are those of
@@ -43,13 +39,11 @@ type pscLab struct {
 	slug string
 }
 
-var pscLabs = []pscLab{{mainLab.ID, mainLab.Slug}, {otherLab.ID, otherLab.Slug}}
+var pscLabs = []*pscLab{{mainLab.ID, mainLab.Slug}, {otherLab.ID, otherLab.Slug}}
 
-func pscLabOf(match func(pscLab) bool) *pscLab {
-	if i := slices.IndexFunc(pscLabs, match); i >= 0 {
-		return &pscLabs[i]
-	}
-	return nil
+func pscLabOf(match func(*pscLab) bool) *pscLab {
+	l, _ := first(pscLabs, match)
+	return l
 }
 
 // site is a patient service center.
@@ -67,8 +61,7 @@ type site struct {
 // another ZIP code, one without.
 var sites = func() []*site {
 	var list []*site
-	for i := range pscLabs {
-		l := &pscLabs[i]
+	for _, l := range pscLabs {
 		code := strings.ToUpper(l.slug[:1]) + "-"
 		for _, a := range areas {
 			list = append(list,
@@ -102,12 +95,6 @@ func sitesNear(l *pscLab, zip string, radius int, capabilities []string) []*site
 		}
 		return s.lab == l && s.area == areaOf(zip) && s.distance(zip) <= radius
 	})
-}
-
-// queryRadius returns the radius, 25 by default.
-func (r *request) queryRadius() int {
-	r.queryOne("radius")
-	return r.queryInt("radius", 25)
 }
 
 type areaInfo struct {
@@ -146,32 +133,23 @@ var siteBillTypes = []string{"client_bill", "patient_bill"}
 // getAreaInfo reports all labs, or those of the parameters lab and labs.
 func (s *Server) getAreaInfo(r *request) (any, error) {
 	zip := r.queryOne("zip_code")
-	radius := r.queryRadius()
 	wanted := r.queryList("labs")
 	if lab := r.queryOne("lab"); lab != "" {
 		wanted = append(wanted, lab)
-	}
-	r.queryOne("lab_account_id")
-	if err := r.err(); err != nil {
-		return nil, err
 	}
 	info := areaInfo{ZipCode: zip, CentralLabs: map[string]areaLab{}}
 	info.Phlebotomy.Providers = []areaProvider{}
 	if areaOf(zip) != nil {
 		info.Phlebotomy.IsServed, info.Phlebotomy.Providers = true, homeProviders
 	}
-	for i := range pscLabs {
-		l := &pscLabs[i]
+	for _, l := range pscLabs {
 		if len(wanted) > 0 && !slices.Contains(wanted, l.slug) {
 			continue
 		}
-		near := sitesNear(l, zip, radius, nil)
+		near := sitesNear(l, zip, r.queryInt("radius"), nil)
 		lab := areaLab{SupportedBillTypes: siteBillTypes, LabID: l.id}
 		lab.PatientServiceCenters.WithinRadius = len(near)
-		lab.PatientServiceCenters.Radius, _ = r.queryLast("radius")
-		if lab.PatientServiceCenters.Radius == "" {
-			lab.PatientServiceCenters.Radius = "25"
-		}
+		lab.PatientServiceCenters.Radius = r.queryOne("radius")
 		lab.PatientServiceCenters.Capabilities = []string{}
 		if len(near) > 0 {
 			lab.PatientServiceCenters.Capabilities = near[0].capabilities
@@ -209,9 +187,10 @@ type pscSite struct {
 
 var openingHours = map[string]string{"monday": "07:00-16:00", "saturday": "08:00-12:00"}
 
-func newPSCInfo(l *pscLab, zip string, radius int, capabilities []string) pscInfo {
+// newPSCInfo returns the sites of a lab that the request selects.
+func newPSCInfo(r *request, l *pscLab, zip string) pscInfo {
 	info := pscInfo{l.id, l.slug, []pscSite{}}
-	for _, near := range sitesNear(l, zip, radius, capabilities) {
+	for _, near := range sitesNear(l, zip, r.queryInt("radius"), r.queryList("capabilities")) {
 		p := pscSite{
 			Distance: near.distance(zip), SiteCode: near.code, SupportedBillTypes: siteBillTypes,
 			Location: near.area.location, Capabilities: near.capabilities,
@@ -227,29 +206,14 @@ func newPSCInfo(l *pscLab, zip string, radius int, capabilities []string) pscInf
 var noSites = reject(http.StatusBadRequest, "Lab has no patient service centers")
 
 func (s *Server) getPSCInfo(r *request) (any, error) {
-	zip := r.queryOne("zip_code")
-	r.queryOne("lab_id")
-	id := r.queryInt("lab_id", 0)
-	radius := r.queryRadius()
-	capabilities := r.queryList("capabilities")
-	r.queryOne("lab_account_id")
-	if err := r.err(); err != nil {
-		return nil, err
-	}
-	l := pscLabOf(func(l pscLab) bool { return l.id == id })
+	l := pscLabOf(func(l *pscLab) bool { return l.id == r.queryInt("lab_id") })
 	if l == nil {
 		return nil, noSites
 	}
-	return newPSCInfo(l, zip, radius, capabilities), nil
+	return newPSCInfo(r, l, r.queryOne("zip_code")), nil
 }
 
-func (s *Server) getOrderPSCInfo(r *request) (any, error) {
-	radius := r.queryRadius()
-	capabilities := r.queryList("capabilities")
-	o, err := s.requestedOrder(r)
-	if err != nil {
-		return nil, err
-	}
+func (s *Server) getOrderPSCInfo(r *request, o *order) (any, error) {
 	l := labOfOrder(o)
 	switch {
 	case l == nil:
@@ -257,12 +221,12 @@ func (s *Server) getOrderPSCInfo(r *request) (any, error) {
 	case o.PatientAddress == nil: // a testkit that is not registered
 		return nil, reject(http.StatusBadRequest, "Order has no patient address")
 	}
-	return newPSCInfo(l, o.PatientAddress.Zip, radius, capabilities), nil
+	return newPSCInfo(r, l, o.PatientAddress.Zip), nil
 }
 
 // labOfOrder returns the lab of an order, or nil if it has no patient service centers.
 func labOfOrder(o *order) *pscLab {
-	return pscLabOf(func(l pscLab) bool { return o.LabTest.Lab != nil && l.id == o.LabTest.Lab.ID })
+	return pscLabOf(func(l *pscLab) bool { return o.LabTest.Lab != nil && l.id == o.LabTest.Lab.ID })
 }
 
 // cancellationReason is a reason to cancel an appointment.

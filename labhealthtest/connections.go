@@ -69,14 +69,10 @@ func resourceAvailability(slug string, works bool) map[string]resourceAccess {
 // provider.connection.created. The source has one device. If it is already connected, Connect
 // repairs the connection and sends the event. Connect returns an error if the user does not exist.
 func (s *Server) Connect(userID uuid.UUID, slug string) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	u := s.user(userID)
-	if u == nil {
-		return errNoUser
-	}
-	s.connect(u, slug)
-	return nil
+	return s.withUser(userID, func(u *user) error {
+		s.connect(u, slug)
+		return nil
+	})
 }
 
 func (s *Server) connect(u *user, slug string) {
@@ -104,22 +100,14 @@ func (s *Server) connect(u *user, slug string) {
 // repairs the connection. SetConnectionError returns an error if the user does not exist or the
 // source is not connected.
 func (s *Server) SetConnectionError(userID uuid.UUID, slug, errorType string) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	u := s.user(userID)
-	if u == nil {
-		return errNoUser
-	}
-	c := u.connection(slug)
-	if c == nil {
-		return errNotConnected
-	}
-	c.err = &connectionError{errorType, "The connection to " + c.Source.Name + " does not work.", timestamp(s.now())}
-	s.reportUser(u)
-	s.emit(u, "provider.connection.error", map[string]any{
-		"user_id": u.UserID, "provider": slug, "error_type": errorType, "message": c.err.ErrorMessage, "error_details": "",
+	return s.withSource(userID, slug, func(u *user, c *connectedSource) error {
+		c.err = &connectionError{errorType, "The connection to " + c.Source.Name + " does not work.", timestamp(s.now())}
+		s.reportUser(u)
+		s.emit(u, "provider.connection.error", map[string]any{
+			"user_id": u.UserID, "provider": slug, "error_type": errorType, "message": c.err.ErrorMessage, "error_details": "",
+		})
+		return nil
 	})
-	return nil
 }
 
 var errNotConnected = errors.New("labhealthtest: the source is not connected")
@@ -127,22 +115,15 @@ var errNotConnected = errors.New("labhealthtest: the source is not connected")
 // AddDevice adds a device to a source of a user, such as "oura", sends the event
 // provider.device.created and returns the ID of the device. It returns an error if the user does
 // not exist or the source is not connected.
-func (s *Server) AddDevice(userID uuid.UUID, slug, model string) (uuid.UUID, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	u := s.user(userID)
-	if u == nil {
-		return uuid.Nil, errNoUser
-	}
-	c := u.connection(slug)
-	if c == nil {
-		return uuid.Nil, errNotConnected
-	}
-	d := s.newDevice(u, c, model)
-	c.devices = append(c.devices, d)
-	s.reportUser(u)
-	s.emit(u, "provider.device.created", d)
-	return d.ID, nil
+func (s *Server) AddDevice(userID uuid.UUID, slug, model string) (id uuid.UUID, err error) {
+	err = s.withSource(userID, slug, func(u *user, c *connectedSource) error {
+		d := s.newDevice(u, c, model)
+		id, c.devices = d.ID, append(c.devices, d)
+		s.reportUser(u)
+		s.emit(u, "provider.device.created", d)
+		return nil
+	})
+	return id, err
 }
 
 // newDevice returns a device of a source. Its IDs do not affect those of other objects.
@@ -158,12 +139,8 @@ func (s *Server) newDevice(u *user, c *connectedSource, model string) *device {
 
 // connection returns the connection of a user to a source, or nil.
 func (u *user) connection(slug string) *connectedSource {
-	for _, c := range u.ConnectedSources {
-		if c.Source.Slug == slug {
-			return c
-		}
-	}
-	return nil
+	c, _ := first(u.ConnectedSources, func(c *connectedSource) bool { return c.Source.Slug == slug })
+	return c
 }
 
 func (u *user) isConnected(slug string) bool { return u.connection(slug) != nil }
@@ -183,7 +160,7 @@ func sourceName(slug string) string {
 }
 
 // listConnectedProviders responds with a map that has one list, called providers.
-func (s *Server) listConnectedProviders(r *request) (any, error) {
+func (s *Server) listConnectedProviders(_ *request, u *user) (any, error) {
 	type withStatus struct {
 		source
 		CreatedOn      timestamp                 `json:"created_on"`
@@ -191,10 +168,6 @@ func (s *Server) listConnectedProviders(r *request) (any, error) {
 		ExternalUserID string                    `json:"external_user_id"`
 		ErrorDetails   *connectionError          `json:"error_details"`
 		Availability   map[string]resourceAccess `json:"resource_availability"`
-	}
-	u, err := s.requestedUser(r)
-	if err != nil {
-		return nil, err
 	}
 	list := []withStatus{}
 	for _, c := range u.ConnectedSources {
@@ -210,11 +183,7 @@ func (s *Server) listConnectedProviders(r *request) (any, error) {
 }
 
 // disconnect removes a source with its device and its historical pulls. It sends no event.
-func (s *Server) disconnect(r *request) (any, error) {
-	u, err := s.requestedUser(r)
-	if err != nil {
-		return nil, err
-	}
+func (s *Server) disconnect(r *request, u *user) (any, error) {
 	slug := r.vars["provider"]
 	if !removeFunc(&u.ConnectedSources, func(c *connectedSource) bool { return c.Source.Slug == slug }) {
 		return nil, reject(http.StatusNotFound, "Provider is not connected")
@@ -224,11 +193,7 @@ func (s *Server) disconnect(r *request) (any, error) {
 	return success, nil
 }
 
-func (s *Server) listDevices(r *request) (any, error) {
-	u, err := s.requestedUser(r)
-	if err != nil {
-		return nil, err
-	}
+func (s *Server) listDevices(_ *request, u *user) (any, error) {
 	list := []*device{}
 	for _, c := range u.ConnectedSources {
 		list = append(list, c.devices...)
@@ -236,17 +201,11 @@ func (s *Server) listDevices(r *request) (any, error) {
 	return list, nil
 }
 
-func (s *Server) getDevice(r *request) (any, error) {
-	u, err := s.requestedUser(r)
-	if err != nil {
-		return nil, err
-	}
+func (s *Server) getDevice(r *request, u *user) (any, error) {
 	id := r.pathUUID("device_id")
 	for _, c := range u.ConnectedSources {
-		for _, d := range c.devices {
-			if d.ID == id {
-				return d, nil
-			}
+		if d, ok := first(c.devices, func(d *device) bool { return d.ID == id }); ok {
+			return d, nil
 		}
 	}
 	return nil, reject(http.StatusNotFound, "Device not found")

@@ -3,11 +3,10 @@
 package labhealthtest
 
 import (
-	"bytes"
 	"errors"
-	"fmt"
 	"io"
 	"net/http"
+	"net/http/httptest"
 )
 
 // WithMiddleware wraps the handler of the server. Use it to serve other paths on the same port, and
@@ -59,31 +58,13 @@ func (d direct) RoundTrip(hr *http.Request) (*http.Response, error) {
 	d.server.mu.Lock()
 	resp := d.server.execute(hr, body, err)
 	d.server.mu.Unlock()
-	w := &memoryResponse{header: http.Header{}}
-	w.header.Set(proofHeader, d.server.DebugToken)
+	w := httptest.NewRecorder()
+	w.Header().Set(proofHeader, d.server.DebugToken)
 	resp.write(w)
 	if hr.Method == http.MethodHead {
-		w.body.Reset()
+		w.Body.Reset()
 	}
-	return &http.Response{
-		Status:        fmt.Sprint(resp.statusCode, " ", http.StatusText(resp.statusCode)),
-		StatusCode:    resp.statusCode,
-		Proto:         "HTTP/1.1",
-		ProtoMajor:    1,
-		ProtoMinor:    1,
-		Header:        w.header,
-		Body:          io.NopCloser(&w.body),
-		ContentLength: int64(len(resp.body)),
-		Request:       hr,
-	}, nil
+	result := w.Result()
+	result.Request = hr
+	return result, nil
 }
-
-// memoryResponse is a ResponseWriter for a response that is not sent.
-type memoryResponse struct {
-	header http.Header
-	body   bytes.Buffer
-}
-
-func (w *memoryResponse) Header() http.Header         { return w.header }
-func (w *memoryResponse) WriteHeader(int)             {}
-func (w *memoryResponse) Write(b []byte) (int, error) { return w.body.Write(b) }

@@ -30,16 +30,17 @@
 //
 // The package has its own types and shares no code with the client, so that the client is tested
 // against an independent implementation. It validates the requests that import and create orders by
-// its own reading of the two documents, and other requests by the tables of the public API
-// reference. [Server.Requests] returns the
-// requests that the server received, and [Server.RequestCount] their number.
+// its own reading of the specification and the reference, and other requests by the tables of the
+// reference. [Server.Requests] returns the requests that the server received, and
+// [Server.RequestCount] their number.
 //
 // # Watching
 //
 // [Server.Watch] returns what happens in the server: requests, changes of orders and users, and
 // attempts to deliver events. A client with the transport of [Server.Direct] reads and changes the
-// server while a program uses it: its requests meet no faults and are not logged. [WithMiddleware]
-// serves other paths on the port of the server, and [WithResponseLog] stores response bodies.
+// server beside the program under test: faults do not affect it, and it is not logged.
+// [WithMiddleware] serves other paths on the port of the server, and [WithResponseLog] stores
+// response bodies.
 //
 // # Orders and users
 //
@@ -48,36 +49,36 @@
 // accounts with labs. The status of an order changes only on request: [Server.Advance] moves it to
 // the usual next status, [Server.SetStatus] sets any status, including unknown ones, and
 // [Server.Cancel], [Server.Fail] and [Server.PartialResults] set statuses off the usual path.
-// [Server.NextStatuses] returns the usual statuses that follow.
-// Partial results send events only after [Server.SetPartialEvents], as at the service.
-// [Server.Redraw] adds an order that repeats another one, and [Server.DeleteOrder] deletes one.
+// [Server.NextStatuses] returns the usual statuses that follow. Partial results send events only if
+// [Server.SetPartialEvents] turns on this setting of the team. [Server.Redraw] adds an order that
+// repeats another one, and [Server.DeleteOrder] deletes one.
 //
 // A testkit that is ordered without a patient (POST /v3/order/testkit) has an invented sample ID,
 // with which a program registers it. Orders can be canceled (POST /v3/order/{order_id}/cancel) in
 // the statuses in which the public API reference permits it. The appointment of a canceled walk-in
 // order remains until it is canceled as well.
 //
-// A simulation (POST /v3/order/{order_id}/test) does what was observed of the sandbox. The first
-// one of a new order leads to requisition_created, whatever final_status is, so a second one is
-// needed to continue. An order at home then ignores simulations until an appointment is booked. A
-// walk-in order is completed without partial results: use [Server.PartialResults]. A delay is a
-// number of seconds, after which the statuses follow when orders are read, through the API or with
-// a method of the server, because there is no timer. A simulation is rejected if the order is
-// completed, canceled or failed, or has passed the final status.
+// A simulation (POST /v3/order/{order_id}/test) behaves as observed in the sandbox. The first one
+// of a new order leads to requisition_created, whatever final_status is; a second one continues. An
+// order at home then ignores simulations until an appointment is booked. A walk-in order is
+// completed without partial results: use [Server.PartialResults]. A delay is in seconds. There is
+// no timer: after it, the statuses follow when orders are read, through the API or with a method of
+// the server. A simulation is rejected if the order is completed, canceled or failed, or has passed
+// the final status.
 //
-// An order has results for the markers of its lab test once it is completed or has partial results,
-// until it is canceled. [Server.SetInterpretation], [Server.SetMissing], [Server.SetResults] and
-// [Server.CorrectResult] change them, without an event; the first two change updated_at of the
+// An order that is completed or has partial results has results for the markers of its lab test,
+// until it is canceled. [Server.SetResults] and [Server.CorrectResult] change them without an
+// event; [Server.SetInterpretation] and [Server.SetMissing] do too, and change updated_at of the
 // order. An order has a requisition after the status requisition_created, and an Advanced
-// Beneficiary Notice after [Server.SetABN]. [Server.SetHistoricalPull] changes the
-// status of a historical pull.
+// Beneficiary Notice after [Server.SetABN]. [Server.SetHistoricalPull] changes the status of a
+// historical pull.
 //
 // # Wearable data
 //
 // [Server.AddSummary] and [Server.AddSamples] add invented data of any resource, and
 // [Server.AddWorkout] adds the stream of a workout. The API returns the data, and events deliver
-// it. [Undelivered] omits the event, as if the delivery was lost. [FromSource] and
-// [WithSourceShape] set the source, [StartingAt] the time.
+// it. Options set the source ([FromSource], [WithSourceShape]) and the time ([StartingAt]), or omit
+// the event, as if the delivery was lost ([Undelivered]).
 //
 // [Server.Connect] connects a user to a provider, and [Server.CompleteLink] does so with a link
 // token, like the user on the page of the service. A connection has a device ([Server.AddDevice]
@@ -86,25 +87,25 @@
 // events that were sent.
 //
 // A link with a password fails with the password "wrong", and needs the code 123456 for users whose
-// name starts with mfa. The user is that of the link token in the header X-Link-Token, or of the
-// last one without it: the name of the header at the service is not documented.
+// name starts with mfa. The link token in the header X-Link-Token determines the user; without the
+// header, the last link token does. The service's name of the header is not documented.
 //
 // # Insurance, unmatched results, lab reports
 //
 // An order with commercial_insurance is rejected unless its user has a primary insurance. The
-// server knows a few payors and diagnosis codes. A test run (POST /v3/unmatched_result_test) makes
-// an unmatched result with its orders and its event at once. A lab report is read when its job is
-// read: a PDF, JPEG or PNG has two invented results, any other file fails.
+// server has a few payors and diagnosis codes. A test run (POST /v3/unmatched_result_test) makes an
+// unmatched result with its orders and its event at once. Reading a job parses its lab report: a
+// PDF, JPEG or PNG has two invented results, any other file fails.
 //
 // # Appointments
 //
 // Appointments are possible in the ZIP codes that start with 941, 895 or 787, where the invented
 // patients live. Times are offered for seven days, four a day, at home and at the sites whose code
-// ends in 1. A time can be booked once, and its booking key is valid for 15 minutes. The sites of a
-// lab, quest (27) or sonora_quest (31), accept the orders of this lab. At home, getlabs is booked
-// and phlebfinders is asked. An appointment that is requested, or booked with async_confirmation,
-// is pending until [Server.Advance] moves its order to appointment_scheduled. An order that gets
-// this status without a booking has an invented appointment.
+// ends in 1. A time can be booked once, and its booking key is valid for 15 minutes. The sites of
+// quest (27) and of sonora_quest (31) accept the orders of their lab. At home, getlabs appointments
+// are booked, phlebfinders ones requested. An appointment that is requested, or booked with
+// async_confirmation, is pending until [Server.Advance] moves its order to appointment_scheduled.
+// An order that gets this status without a booking has an invented appointment.
 //
 // # Events
 //
@@ -123,9 +124,8 @@
 //			Lose: 0.3, LoseResponse: 0.05, Duplicate: 0.2, Delay: 1, MaxDelay: time.Hour,
 //		}))
 //
-// [Server.SetNetworkConditions] changes the network of all receivers. [Undelivered] omits the event
-// of particular data. [WithDeliveryLog] limits the memory of the attempts, for 100,000 orders and
-// more.
+// [Server.SetNetworkConditions] changes the network of all receivers. With 100,000 orders and more,
+// limit the attempts that are kept: [WithDeliveryLog].
 //
 // # Faults
 //
@@ -135,7 +135,7 @@
 //
 //	err := srv.FailAfter("POST /v3/order/import", 1, labhealthtest.FaultClosed)
 //
-// [Server.AddFault] does the same for a fault that can be removed alone. [Operations] returns the
+// [Server.AddFault] adds a fault that can be removed individually. [Operations] returns the
 // operations that can fail.
 //
 // # Management
@@ -144,29 +144,36 @@
 // the Org Management Key. [Server.AddTeamManagementKey] creates Team Management Keys.
 //
 // The server represents the sandbox of region us. A webhook of this environment receives the events
-// of its team, signed with its secret and with the retries of the service. A team API key of this
-// environment gives access to the team API until it is deleted, an access token for ten minutes.
-// Webhooks, keys and tokens for production or another region have no effect. Each team has its own
-// users, orders and events. [Server.Team] returns the server of another team.
+// of its team, signed with its secret, and repeated as by the service. In this environment, a team
+// API key gives access to the team API until it is deleted, and an access token does for ten
+// minutes. Webhooks, keys and tokens for production or another region have no effect. Each team has
+// its own users, orders and events. [Server.Team] returns the server of another team.
 //
 // Data pull preferences set the length of the historical pulls of sources that are connected later.
-// A team sees the lab accounts whose allowlist has it. The delivery metric counts the attempts to
-// deliver the events of a team.
+// A lab account is visible to the teams in its allowlist. The delivery metric counts the attempts
+// to deliver the events of a team.
 //
 // # Time and randomness
 //
-// The time of the server is the time of the clock set with [WithClock], in UTC. Time affects only
-// the following: a deletion can be undone for seven days, idempotency keys expire after one day
-// (after 14 days for bookings), times of appointments and their booking keys expire, a user can be
-// refreshed eight times per hour, access tokens and rotated secrets expire, delays of simulations
-// end, deliveries are retried on a schedule, and the delivery metric counts them by the time of the
-// attempt. With [WithSeed] and a clock that stands still, keys and IDs are the same in each run,
-// for examples with a stable output.
+// The time of the server is that of the clock set with [WithClock], in UTC. Time affects only the
+// following:
+//
+//   - A deletion can be undone for seven days.
+//   - Idempotency keys expire after one day, after 14 days for bookings.
+//   - Times of appointments, their booking keys, access tokens and rotated secrets expire.
+//   - A user can be refreshed eight times per hour.
+//   - Delays of simulations end.
+//   - Deliveries are retried on a schedule, and the delivery metric counts them by the time of the
+//     attempt.
+//
+// With [WithSeed] and a fixed clock, keys and IDs are the same in each run, for examples with a
+// stable output.
 //
 // # Limitations
 //
-// The server has no billing. It accepts all consents, and all other billing types of orders without
-// a lab account. Created lab tests are active at once. It pushes nothing to ETL pipelines and does
-// not verify custom credentials with providers. It is stricter than the service in one respect: it
-// rejects a number or boolean that is sent as a string, which the service may convert.
+// The server has no billing. It accepts all consents and, without a lab account, all billing types
+// but commercial_insurance, see above. Created lab tests are active at once. It pushes nothing to
+// ETL pipelines and does not verify custom credentials with providers. It is stricter than the
+// service in one respect: it rejects a number or boolean that is sent as a string, which the
+// service may convert.
 package labhealthtest

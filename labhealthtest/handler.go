@@ -142,6 +142,7 @@ func (s *Server) execute(hr *http.Request, body []byte, readErr error) response 
 		header:    hr.Header,
 		body:      body,
 		validator: validator{now: s.now()},
+		values:    map[string][]string{},
 	}
 	resp := s.dispatch(r, readErr)
 	resp.trace = s.newTrace()
@@ -185,8 +186,15 @@ func (s *Server) dispatch(r *request, readErr error) response {
 		return respond(nil, err)
 	}
 	o, err := route(r)
-	if err == nil && r.caller != nil {
-		err = s.checkOrg(r)
+	switch {
+	case err != nil:
+	case r.caller != nil:
+		err = s.checkOrg(r, o)
+	case target.importRejected != nil && o.pattern == importPath:
+		err = target.importRejected
+	}
+	if err == nil {
+		err = r.validateRest()
 	}
 	if err != nil {
 		return respond(nil, err)

@@ -80,36 +80,29 @@ func (s *Server) addHistoricalPulls(u *user, slug string) {
 // null if empty. A success sends the event of the pull, such as historical.data.sleep.created.
 // SetHistoricalPull returns an error if the user does not exist or the source is not connected.
 func (s *Server) SetHistoricalPull(userID uuid.UUID, slug, resource, status, details string) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	u := s.user(userID)
-	if u == nil {
-		return errNoUser
-	}
-	if !u.isConnected(slug) {
-		return errNotConnected
-	}
-	i := slices.IndexFunc(u.pulls, func(p *historicalPull) bool { return p.slug == slug && p.resource == resource })
-	if i < 0 {
-		i = len(u.pulls)
-		u.pulls = append(u.pulls, s.newHistoricalPull(slug, resource, s.now()))
-	}
-	if status == "success" || status == "failure" {
-		u.pulls[i].attempted(s.now(), status)
-	}
-	p := &u.pulls[i].state
-	p.setStatus(status, s.now())
-	p.ErrorDetails = nil
-	if details != "" {
-		p.ErrorDetails = &details
-	}
-	s.reportUser(u)
-	if status == "success" {
-		s.emit(u, "historical.data."+resource+".created", map[string]any{
-			"user_id": u.UserID, "start_date": p.RangeStart, "end_date": p.RangeEnd, "is_final": true, "provider": slug,
-		})
-	}
-	return nil
+	return s.withSource(userID, slug, func(u *user, _ *connectedSource) error {
+		i := slices.IndexFunc(u.pulls, func(p *historicalPull) bool { return p.slug == slug && p.resource == resource })
+		if i < 0 {
+			i = len(u.pulls)
+			u.pulls = append(u.pulls, s.newHistoricalPull(slug, resource, s.now()))
+		}
+		if status == "success" || status == "failure" {
+			u.pulls[i].attempted(s.now(), status)
+		}
+		p := &u.pulls[i].state
+		p.setStatus(status, s.now())
+		p.ErrorDetails = nil
+		if details != "" {
+			p.ErrorDetails = &details
+		}
+		s.reportUser(u)
+		if status == "success" {
+			s.emit(u, "historical.data."+resource+".created", map[string]any{
+				"user_id": u.UserID, "start_date": p.RangeStart, "end_date": p.RangeEnd, "is_final": true, "provider": slug,
+			})
+		}
+		return nil
+	})
 }
 
 type userPulls struct {
@@ -147,10 +140,7 @@ func (s *Server) listHistoricalPulls(r *request) (any, error) {
 
 // lastListedUser returns the number of the user that the cursor identifies, or 0 without a cursor.
 func (s *Server) lastListedUser(r *request) (number int, err error) {
-	cursor, ok := r.queryLast("next_cursor")
-	if !ok {
-		cursor, ok = r.queryLast("cursor") // its former name
-	}
+	cursor, ok := r.cursor()
 	if !ok {
 		return 0, nil
 	}

@@ -30,13 +30,9 @@ type insurance struct {
 }
 
 // createInsurance replaces no older insurance: orders have the latest primary one.
-func (s *Server) createInsurance(r *request) (any, error) {
+func (s *Server) createInsurance(r *request, u *user) (any, error) {
 	var v insurance
 	r.decode(&v)
-	u, err := s.requestedUser(r)
-	if err != nil {
-		return nil, err
-	}
 	i := slices.IndexFunc(s.allPayors(), func(p payor) bool { return p.PayorCode == v.PayorCode })
 	if i < 0 {
 		return nil, reject(http.StatusBadRequest, "Payor does not exist")
@@ -47,13 +43,8 @@ func (s *Server) createInsurance(r *request) (any, error) {
 	return v, nil
 }
 
-func (s *Server) getLatestInsurance(r *request) (any, error) {
-	primary := r.queryBool("is_primary")
-	u, err := s.requestedUser(r)
-	if err != nil {
-		return nil, err
-	}
-	if v := u.insurance(primary == nil || *primary); v != nil {
+func (s *Server) getLatestInsurance(r *request, u *user) (any, error) {
+	if v := u.insurance(r.queryBool("is_primary")); v != nil {
 		return v, nil
 	}
 	return nil, reject(http.StatusNotFound, "Insurance not found")
@@ -115,9 +106,6 @@ func (s *Server) createPayor(r *request) (any, error) {
 		ProviderPayorID *string          `json:"provider_payor_id"`
 	}
 	r.decode(&body)
-	if err := r.err(); err != nil {
-		return nil, err
-	}
 	p := payor{fmt.Sprintf("PAY-TEAM-%d", len(s.payors)+1), body.Name, []string{}, body.Address, "team", map[string]string{}}
 	if body.Provider != nil && body.ProviderPayorID != nil {
 		p.codes[*body.Provider] = *body.ProviderPayorID
@@ -128,11 +116,7 @@ func (s *Server) createPayor(r *request) (any, error) {
 
 // searchPayors matches a part of the names, ignoring case, and the codes of clearing houses.
 func (s *Server) searchPayors(r *request) (any, error) {
-	name, provider, id := r.queryOne("insurance_name"), r.queryOne("provider"), r.queryOne("provider_payor_id")
-	if err := r.err(); err != nil {
-		return nil, err
-	}
-	return s.findPayors(name, provider, id), nil
+	return s.findPayors(r.queryOne("insurance_name"), r.queryOne("provider"), r.queryOne("provider_payor_id")), nil
 }
 
 // searchPayorsDeprecated takes a body and calls the code of a payor otherwise.
@@ -143,9 +127,6 @@ func (s *Server) searchPayorsDeprecated(r *request) (any, error) {
 		ID       string `json:"provider_id"`
 	}
 	r.decode(&body)
-	if err := r.err(); err != nil {
-		return nil, err
-	}
 	list := []map[string]any{}
 	for _, p := range s.findPayors(body.Name, body.Provider, body.ID) {
 		list = append(list, map[string]any{"code": p.PayorCode, "name": p.Name, "aliases": p.Aliases, "org_address": p.OrgAddress, "source": p.Source})
@@ -185,9 +166,6 @@ var (
 
 func (s *Server) searchDiagnoses(r *request) (any, error) {
 	query := strings.ToLower(r.queryOne("diagnosis_query"))
-	if err := r.err(); err != nil {
-		return nil, err
-	}
 	return selectFunc(diagnoses, func(d diagnosis) bool {
 		return strings.HasPrefix(strings.ToLower(d.Code), query) || strings.Contains(strings.ToLower(d.Description), query)
 	}), nil
@@ -199,9 +177,6 @@ func (s *Server) validateICDCodes(r *request) (any, error) {
 		Codes []string `json:"codes"`
 	}
 	r.decode(&body)
-	if err := r.err(); err != nil {
-		return nil, err
-	}
 	problems, violations, warnings := []string{}, []map[string]string{}, []map[string]string{}
 	for _, code := range body.Codes {
 		if !slices.ContainsFunc(diagnoses, func(d diagnosis) bool { return d.Code == code }) {

@@ -82,36 +82,24 @@ func (s *Server) labAccounts() []*labAccount {
 func (a *labAccount) allows(team uuid.UUID) bool { return slices.Contains(a.TeamIDAllowlist, team) }
 
 func (s *Server) labAccount(id uuid.UUID) *labAccount {
-	accounts := s.labAccounts()
-	i := slices.IndexFunc(accounts, func(a *labAccount) bool { return a.ID == id })
-	if i < 0 {
-		return nil
-	}
-	return accounts[i]
+	account, _ := first(s.labAccounts(), func(a *labAccount) bool { return a.ID == id })
+	return account
 }
 
 var accountFilters = []filter[*labAccount]{
-	equalsUUID("lab_account_id", func(a *labAccount) uuid.UUID { return a.ID }),
+	equals("lab_account_id", func(a *labAccount) string { return a.ID.String() }),
 	equals("status", func(a *labAccount) string { return a.Status }),
 }
 
 func (s *Server) listLabAccounts(r *request) (any, error) {
-	found := selected(r, s.labAccounts(), accountFilters)
-	if err := r.err(); err != nil {
-		return nil, err
-	}
-	return map[string]any{"data": append([]*labAccount{}, found...)}, nil
+	return map[string]any{"data": selected(r, s.labAccounts(), accountFilters)}, nil
 }
 
 // queryAccount returns the lab account that the parameter lab_account_id selects, nil if there is
-// no such parameter or the request is invalid.
+// no such parameter.
 func (s *Server) queryAccount(r *request) (*labAccount, error) {
-	text := r.queryOne("lab_account_id")
-	if text == "" || len(r.errors) > 0 {
-		return nil, nil
-	}
-	id, _ := parseUUID(text)
-	if account := s.labAccount(id); account != nil {
+	id, ok := parseUUID(r.queryOne("lab_account_id"))
+	if account := s.labAccount(id); !ok || account != nil {
 		return account, nil
 	}
 	return nil, reject(http.StatusNotFound, "Lab account not found")

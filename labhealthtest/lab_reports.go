@@ -81,9 +81,6 @@ func (s *Server) createParsingJob(r *request) (any, error) {
 
 // getParsingJob invents what was read.
 func (s *Server) getParsingJob(r *request) (any, error) {
-	if err := r.err(); err != nil {
-		return nil, err
-	}
 	j := s.parsingJobs[r.pathUUID("job_id")]
 	if j == nil {
 		return nil, reject(http.StatusNotFound, "Parsing job not found")

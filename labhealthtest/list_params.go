@@ -5,12 +5,11 @@ package labhealthtest
 import (
 	"slices"
 	"strings"
-
-	"github.com/google/uuid"
+	"time"
 )
 
-// A filter reads its query parameters and returns the condition that they set. It returns nil if
-// they are missing.
+// A filter reads its query parameter and returns the condition that it sets. It returns nil if the
+// parameter is missing.
 type filter[E any] func(*request) func(E) bool
 
 // selected returns the elements of list that meet the conditions of all filters. It may return
@@ -22,7 +21,7 @@ func selected[E any](r *request, list []E, filters []filter[E]) []E {
 			conditions = append(conditions, condition)
 		}
 	}
-	if len(conditions) == 0 || len(r.errors) > 0 {
+	if len(conditions) == 0 {
 		return list
 	}
 	return selectFunc(list, func(e E) bool { return meetsAll(e, conditions) })
@@ -39,6 +38,14 @@ func selectFunc[E any](list []E, match func(E) bool) []E {
 	return found
 }
 
+// first returns the first element that matches.
+func first[E any](list []E, match func(E) bool) (found E, ok bool) {
+	if i := slices.IndexFunc(list, match); i >= 0 {
+		return list[i], true
+	}
+	return found, false
+}
+
 func meetsAll[E any](e E, conditions []func(E) bool) bool {
 	for _, condition := range conditions {
 		if !condition(e) {
@@ -48,30 +55,8 @@ func meetsAll[E any](e E, conditions []func(E) bool) bool {
 	return true
 }
 
-// equals selects by a parameter that has one value.
+// equals selects by a parameter that has one value, or one of several.
 func equals[E any](name string, get func(E) string) filter[E] {
-	return func(r *request) func(E) bool {
-		want := r.queryOne(name)
-		if want == "" {
-			return nil
-		}
-		return func(e E) bool { return get(e) == want }
-	}
-}
-
-// equalsUUID selects by a UUID.
-func equalsUUID[E any](name string, get func(E) uuid.UUID) filter[E] {
-	return func(r *request) func(E) bool {
-		want, ok := parseUUID(r.queryOne(name))
-		if !ok {
-			return nil
-		}
-		return func(e E) bool { return get(e) == want }
-	}
-}
-
-// equalsAny selects by a parameter that can be repeated.
-func equalsAny[E any](name string, get func(E) string) filter[E] {
 	return func(r *request) func(E) bool {
 		wanted := r.queryList(name)
 		if len(wanted) == 0 {
@@ -84,10 +69,35 @@ func equalsAny[E any](name string, get func(E) string) filter[E] {
 // contains selects by a part of a text, ignoring case. get returns the text in lower case.
 func contains[E any](name string, get func(E) string) filter[E] {
 	return func(r *request) func(E) bool {
-		part := strings.ToLower(r.query.Get(name))
+		part := strings.ToLower(r.queryOne(name))
 		if part == "" {
 			return nil
 		}
 		return func(e E) bool { return strings.Contains(get(e), part) }
+	}
+}
+
+// since selects by the first time.
+func since[E any](name string, get func(E) time.Time) filter[E] {
+	return func(r *request) func(E) bool {
+		start, _, ok := r.queryTime(name)
+		if !ok {
+			return nil
+		}
+		return func(e E) bool { return !get(e).Before(start) }
+	}
+}
+
+// until selects by the last time. It includes the whole day of a date.
+func until[E any](name string, get func(E) time.Time) filter[E] {
+	return func(r *request) func(E) bool {
+		end, isDate, ok := r.queryTime(name)
+		if !ok {
+			return nil
+		}
+		if isDate {
+			end = end.AddDate(0, 0, 1).Add(-time.Microsecond)
+		}
+		return func(e E) bool { return !get(e).After(end) }
 	}
 }

@@ -106,25 +106,17 @@ func (s *Server) authenticateManagement(r *request) error {
 	return nil
 }
 
-// checkOrg validates the path of a request to the management API.
-func (s *Server) checkOrg(r *request) error {
+// checkOrg validates the path of a request to the management API, and rejects Team Management Keys
+// where they cannot be used.
+func (s *Server) checkOrg(r *request, o *operation) error {
 	if err := r.err(); err != nil {
 		return err
 	}
-	if r.pathUUID("org_id") != s.OrgID {
+	isOrgOnly := slices.ContainsFunc(orgOperations, func(other operation) bool { return other.String() == o.String() })
+	if r.pathUUID("org_id") != s.OrgID || isOrgOnly && r.caller.Role != orgAdmin {
 		return forbidden
 	}
 	return nil
-}
-
-// orgOnly rejects Team Management Keys.
-func orgOnly(handle func(*Server, *request) (any, error)) func(*Server, *request) (any, error) {
-	return func(s *Server, r *request) (any, error) {
-		if r.caller.Role != orgAdmin {
-			return nil, forbidden
-		}
-		return handle(s, r)
-	}
 }
 
 // managedTeam returns a team that the caller may manage.
@@ -138,11 +130,8 @@ func (s *Server) managedTeam(r *request, id uuid.UUID) (*team, error) {
 	return nil, teamNotFound
 }
 
-// requestedTeam returns the team in the path of a valid request, which the caller may manage.
+// requestedTeam returns the team in the path, which the caller may manage.
 func (s *Server) requestedTeam(r *request) (*team, error) {
-	if err := r.err(); err != nil {
-		return nil, err
-	}
 	return s.managedTeam(r, r.pathUUID("team_id"))
 }
 
@@ -174,9 +163,6 @@ func (s *Server) patchOrganisation(r *request) (any, error) {
 		Name string `json:"name"`
 	}
 	r.decode(&body)
-	if err := r.err(); err != nil {
-		return nil, err
-	}
 	s.org.Name = body.Name
 	return s.org, nil
 }
@@ -212,15 +198,11 @@ func (s *Server) teamOfToken(text string) *Server {
 	return nil
 }
 
-func (s *Server) createToken(r *request) (any, error) {
+func (s *Server) createToken(r *request, t *team) (any, error) {
 	var body struct {
 		Env string `json:"env"`
 	}
 	r.decode(&body)
-	t, err := s.requestedTeam(r)
-	if err != nil {
-		return nil, err
-	}
 	text := s.deriveKey("at_" + body.Env + "_")
 	if body.Env == serverEnv && t.Region == serverRegion {
 		s.org.tokens[text] = token{t.ID, r.now.Add(tokenLifetime)}

@@ -54,14 +54,11 @@ func (c collection[E]) list(s *Server, r *request) (any, error) {
 }
 
 // delete returns an operation that deletes the elements with the IDs in a parameter.
-func (c collection[E]) delete(parameter string) func(*Server, *request) (any, error) {
+func (c collection[E]) delete(parameter string) handler {
 	return func(s *Server, r *request) (any, error) {
-		visible, ids := isVisible(r), r.queryList(parameter)
-		if err := r.err(); err != nil {
-			return nil, err
-		}
+		visible := isVisible(r)
 		deleted, missing := []string{}, []string{}
-		for _, id := range ids {
+		for _, id := range r.queryList(parameter) {
 			if removeFunc(c.elements(s.org), func(e E) bool { return c.id(e).String() == id && visible(e.owner()) }) {
 				deleted = append(deleted, id)
 			} else {

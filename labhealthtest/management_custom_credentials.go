@@ -31,9 +31,6 @@ func (s *Server) upsertCredentials(r *request) (any, error) {
 		ClientSecret *string `json:"client_secret"`
 	}
 	r.decode(&body)
-	if err := r.err(); err != nil {
-		return nil, err
-	}
 	if _, err := s.localTeam(r, body.TeamID); err != nil {
 		return nil, err
 	}
@@ -64,9 +61,6 @@ func (s *Server) prepareCredentials(r *request) (any, error) {
 		Provider string    `json:"provider"`
 	}
 	r.decode(&body)
-	if err := r.err(); err != nil {
-		return nil, err
-	}
 	if _, err := s.localTeam(r, body.TeamID); err != nil {
 		return nil, err
 	}

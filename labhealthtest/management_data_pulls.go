@@ -49,7 +49,10 @@ func (p providerPreferences) withLimit(r *request, provider string) providerPref
 }
 
 // pullProviders returns the schema of the providers that have preferences.
-func pullProviders() schema { return rulesOf("GET " + preferencesPath).parameters["provider"].schema }
+func pullProviders() schema {
+	provider, _ := first(rulesOf("GET "+preferencesPath).parameters, func(p parameter) bool { return p.name == "provider" })
+	return provider.schema
+}
 
 // listPreferences lists the preferences of teams, without the providers that the request does not
 // select.
@@ -64,7 +67,7 @@ func (s *Server) listPreferences(r *request) (any, error) {
 			found = append(found, selected)
 		}
 	}
-	return pageOf(r, 5, "data_pull_preferences", found, func(p preferences) string { return p.TeamID.String() })
+	return page(r, "data_pull_preferences", found, func(p preferences) string { return p.TeamID.String() })
 }
 
 // upsertPreferences sets the preferences of teams for the given providers.
@@ -112,9 +115,6 @@ func (s *Server) preferencesOf(owner owned) *preferences {
 // providers in the query, or for all providers.
 func (s *Server) deletePreferences(r *request) (any, error) {
 	visible, providers := isVisible(r), r.queryList("provider")
-	if err := r.err(); err != nil {
-		return nil, err
-	}
 	for _, p := range s.org.preferences {
 		if visible(&p.owned) {
 			maps.DeleteFunc(p.Providers, func(name string, _ providerPreferences) bool { return isSelected(providers, name) })

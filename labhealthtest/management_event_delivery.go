@@ -23,12 +23,8 @@ type metricSeries struct {
 // getDeliveryMetric counts the attempts to deliver the events of a team, in intervals that end now:
 // one series for those that were acknowledged and one for those that were not. A series without
 // attempts is left out. The labels of the service are not documented.
-func (s *Server) getDeliveryMetric(r *request) (any, error) {
+func (s *Server) getDeliveryMetric(r *request, t *team) (any, error) {
 	interval := metricIntervals[r.queryOne("interval")]
-	t, err := s.requestedTeam(r)
-	if err != nil {
-		return nil, err
-	}
 	series := []metricSeries{}
 	for _, status := range []string{"success", "failure"} {
 		var counts [metricSamples]int

@@ -84,10 +84,7 @@ func (s *Server) AddTeamManagementKey(teams ...uuid.UUID) (key string, err error
 var managementKeyFilters = []filter[*managementKey]{
 	func(r *request) func(*managementKey) bool {
 		teamID, ok := parseUUID(r.queryOne("team_id"))
-		if !ok {
-			return nil
-		}
-		return func(k *managementKey) bool { return k.isBoundTo(teamID) }
+		return func(k *managementKey) bool { return !ok || k.isBoundTo(teamID) }
 	},
 	equals("role", func(k *managementKey) string { return k.Role }),
 }
@@ -107,9 +104,6 @@ func (s *Server) createManagementKey(r *request) (any, error) {
 		Bindings []binding `json:"team_role_bindings"`
 	}
 	r.decode(&body)
-	if err := r.err(); err != nil {
-		return nil, err
-	}
 	if err := s.checkBindings(r, body.Role, body.Bindings); err != nil {
 		return nil, err
 	}
@@ -137,30 +131,20 @@ func (s *Server) checkBindings(r *request, role string, bindings []binding) erro
 	return nil
 }
 
-// requestedKey returns the index of the key in the path of a valid request.
-func (s *Server) requestedKey(r *request) (int, error) {
-	if err := r.err(); err != nil {
-		return -1, err
+// requestedKey returns the key in the path.
+func (s *Server) requestedKey(r *request) (*managementKey, error) {
+	if k, ok := first(s.org.keys, func(k *managementKey) bool { return k.ID == r.pathUUID("key_id") }); ok {
+		return k, nil
 	}
-	id := r.pathUUID("key_id")
-	i := slices.IndexFunc(s.org.keys, func(k *managementKey) bool { return k.ID == id })
-	if i < 0 {
-		return -1, reject(http.StatusNotFound, "Management key not found")
-	}
-	return i, nil
+	return nil, reject(http.StatusNotFound, "Management key not found")
 }
 
-func (s *Server) patchManagementKey(r *request) (any, error) {
+func (s *Server) patchManagementKey(r *request, k *managementKey) (any, error) {
 	var body struct {
 		Label    *string   `json:"label"`
 		Bindings []binding `json:"team_role_bindings"`
 	}
 	r.decode(&body)
-	i, err := s.requestedKey(r)
-	if err != nil {
-		return nil, err
-	}
-	k := s.org.keys[i]
 	if body.Bindings != nil {
 		if err := s.checkBindings(r, k.Role, body.Bindings); err != nil {
 			return nil, err
@@ -173,12 +157,7 @@ func (s *Server) patchManagementKey(r *request) (any, error) {
 	return k.withoutKey(), nil
 }
 
-func (s *Server) deleteManagementKey(r *request) (any, error) {
-	i, err := s.requestedKey(r)
-	if err != nil {
-		return nil, err
-	}
-	k := s.org.keys[i]
-	s.org.keys = slices.Delete(s.org.keys, i, i+1)
+func (s *Server) deleteManagementKey(_ *request, k *managementKey) (any, error) {
+	removeFunc(&s.org.keys, func(other *managementKey) bool { return other == k })
 	return k.withoutKey(), nil
 }

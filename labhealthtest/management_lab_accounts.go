@@ -10,12 +10,10 @@ import (
 
 func (s *Server) listOrgLabAccounts(r *request) (any, error) {
 	team, byTeam := parseUUID(r.queryOne("team_id"))
-	found := selected(r, s.org.labAccounts, accountFilters)
-	if err := r.err(); err != nil {
-		return nil, err
-	}
-	found = selectFunc(found, func(a *labAccount) bool { return a.deployment == r.deployment() && (!byTeam || a.allows(team)) })
-	return map[string]any{"data": append([]*labAccount{}, found...)}, nil
+	found := selectFunc(selected(r, s.org.labAccounts, accountFilters), func(a *labAccount) bool {
+		return a.deployment == r.deployment() && (!byTeam || a.allows(team))
+	})
+	return map[string]any{"data": found}, nil
 }
 
 // patchLabAccount replaces the teams that can use an account.
@@ -24,9 +22,6 @@ func (s *Server) patchLabAccount(r *request) (any, error) {
 		TeamIDs []uuid.UUID `json:"team_id_allowlist"`
 	}
 	r.decode(&body)
-	if err := r.err(); err != nil {
-		return nil, err
-	}
 	for _, id := range body.TeamIDs {
 		if s.team(id) == nil {
 			return nil, teamNotFound

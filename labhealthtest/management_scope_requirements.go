@@ -20,12 +20,8 @@ type scopes struct {
 
 // listScopes lists the requirements of a team that were set, in the order of the public API
 // reference.
-func (s *Server) listScopes(r *request) (any, error) {
+func (s *Server) listScopes(r *request, t *team) (any, error) {
 	provider := r.queryOne("provider")
-	t, err := s.requestedTeam(r)
-	if err != nil {
-		return nil, err
-	}
 	found := []scopes{}
 	for _, p := range reference.Components()["management UpsertTeamScopeRequirementsBody"] {
 		if required, ok := t.scopes[p.Name]; ok && (provider == "" || provider == p.Name) {
@@ -37,13 +33,9 @@ func (s *Server) listScopes(r *request) (any, error) {
 
 // upsertScopes replaces the requirements for the providers in the body. Null leaves those of a
 // provider unchanged.
-func (s *Server) upsertScopes(r *request) (any, error) {
+func (s *Server) upsertScopes(r *request, t *team) (any, error) {
 	var body map[string]json.RawMessage
 	r.decode(&body)
-	t, err := s.requestedTeam(r)
-	if err != nil {
-		return nil, err
-	}
 	for provider, raw := range body {
 		required := scopes{TeamID: t.ID, Provider: provider}
 		if json.Unmarshal(raw, &required); string(raw) != "null" {

@@ -16,9 +16,6 @@ type apiKey struct {
 func (s *Server) createAPIKey(r *request) (any, error) {
 	k := &apiKey{ID: s.deriveID(), CreatedAt: timestamp(r.now), owned: owned{deployment: r.deployment()}}
 	r.decode(k)
-	if err := r.err(); err != nil {
-		return nil, err
-	}
 	if _, err := s.localTeam(r, k.TeamID); err != nil {
 		return nil, err
 	}

@@ -133,12 +133,8 @@ func (s *Server) Team(id uuid.UUID) *Server {
 }
 
 func (s *Server) team(id uuid.UUID) *team {
-	for _, t := range s.org.teams {
-		if t.ID == id {
-			return t
-		}
-	}
-	return nil
+	t, _ := first(s.org.teams, func(t *team) bool { return t.ID == id })
+	return t
 }
 
 // newTeamServer returns a server that does not listen. s dispatches requests to it.
@@ -165,11 +161,7 @@ func (s *Server) closeTeams() {
 
 var teamFilters = []filter[*team]{
 	equals("team_id", func(t *team) string { return t.ID.String() }),
-	equalsAny("region", func(t *team) string { return t.Region }),
-	func(r *request) func(*team) bool {
-		r.queryOne("search_query")
-		return nil
-	},
+	equals("region", func(t *team) string { return t.Region }),
 	contains("search_query", func(t *team) string { return strings.ToLower(t.Name) }),
 }
 
@@ -207,9 +199,6 @@ func (s *Server) createTeam(r *request) (any, error) {
 		settings
 	}{settings: defaultSettings}
 	r.decode(&body)
-	if err := r.err(); err != nil {
-		return nil, err
-	}
 	if err := s.checkIntegrationID(body.IntegrationTeamID, nil); err != nil {
 		return nil, err
 	}
@@ -226,22 +215,13 @@ func (s *Server) createTeam(r *request) (any, error) {
 	return t, nil
 }
 
-func (s *Server) getTeam(r *request) (any, error) {
-	included := r.queryList("include_environment")
-	t, err := s.requestedTeam(r)
-	if err != nil {
-		return nil, err
-	}
-	return t.withSettings(included), nil
+func (s *Server) getTeam(r *request, t *team) (any, error) {
+	return t.withSettings(r.queryList("include_environment")), nil
 }
 
-func (s *Server) patchTeam(r *request) (any, error) {
+func (s *Server) patchTeam(r *request, t *team) (any, error) {
 	var body map[string]json.RawMessage
 	r.decode(&body)
-	t, err := s.requestedTeam(r)
-	if err != nil {
-		return nil, err
-	}
 	t.Sandbox.checkBrand(r, "sandbox", body["sandbox"])
 	t.Production.checkBrand(r, "production", body["production"])
 	if err := r.err(); err != nil {
@@ -264,12 +244,8 @@ func (s *Server) patchTeam(r *request) (any, error) {
 
 // deleteTeam deletes a team with everything that belongs to it. The team of the server cannot be
 // deleted.
-func (s *Server) deleteTeam(r *request) (any, error) {
-	t, err := s.requestedTeam(r)
-	switch {
-	case err != nil:
-		return nil, err
-	case t.server == s:
+func (s *Server) deleteTeam(_ *request, t *team) (any, error) {
+	if t.server == s {
 		return nil, reject(http.StatusBadRequest, "The team of the server cannot be deleted")
 	}
 	for _, w := range t.webhooks {
@@ -293,9 +269,6 @@ func (s *Server) resolveTeam(r *request) (any, error) {
 		IntegrationTeamID string `json:"integration_team_id"`
 	}
 	r.decode(&body)
-	if err := r.err(); err != nil {
-		return nil, err
-	}
 	for _, t := range s.org.teams {
 		if t.IntegrationTeamID != nil && *t.IntegrationTeamID == body.IntegrationTeamID && r.caller.manages(t.ID) {
 			return t.withSettings(nil), nil

@@ -88,25 +88,17 @@ func (s *Server) stopWebhook(t *team, w *webhook) {
 	}
 }
 
-func (s *Server) listWebhooks(r *request) (any, error) {
-	t, err := s.requestedTeam(r)
-	if err != nil {
-		return nil, err
-	}
+func (s *Server) listWebhooks(r *request, t *team) (any, error) {
 	found := selectFunc(t.webhooks, func(w *webhook) bool { return w.env == r.vars["environment"] })
 	return page(r, "data", found, func(w *webhook) string { return w.ID })
 }
 
-func (s *Server) createWebhook(r *request) (any, error) {
+func (s *Server) createWebhook(r *request, t *team) (any, error) {
 	var body struct {
 		webhookSettings
 		Secret *string `json:"secret"`
 	}
 	r.decode(&body)
-	t, err := s.requestedTeam(r)
-	if err != nil {
-		return nil, err
-	}
 	now := timestamp(r.now)
 	w := &webhook{
 		ID: "ep_" + base64.RawURLEncoding.EncodeToString(s.deriveNext()[:20]), webhookSettings: body.webhookSettings,
@@ -118,30 +110,13 @@ func (s *Server) createWebhook(r *request) (any, error) {
 }
 
 // onWebhook returns an operation on the webhook in the path.
-func onWebhook(handle func(*Server, *request, *team, *webhook) (any, error)) func(*Server, *request) (any, error) {
-	return func(s *Server, r *request) (any, error) {
-		t, err := s.requestedTeam(r)
-		if err != nil {
-			return nil, err
-		}
-		for _, w := range t.webhooks {
-			if w.ID == r.vars["webhook_id"] && w.env == r.vars["environment"] {
-				return handle(s, r, t, w)
-			}
+func onWebhook(handle func(*Server, *request, *team, *webhook) (any, error)) handler {
+	return onTeam(func(s *Server, r *request, t *team) (any, error) {
+		if w, ok := first(t.webhooks, func(w *webhook) bool { return w.ID == r.vars["webhook_id"] && w.env == r.vars["environment"] }); ok {
+			return handle(s, r, t, w)
 		}
 		return nil, reject(http.StatusNotFound, "Webhook not found")
-	}
-}
-
-// withBody validates a body that is not empty before handle looks for anything, as the service
-// does.
-func withBody(handle func(*Server, *request) (any, error)) func(*Server, *request) (any, error) {
-	return func(s *Server, r *request) (any, error) {
-		if len(r.body) > 0 {
-			r.decode(new(any))
-		}
-		return handle(s, r)
-	}
+	})
 }
 
 func (s *Server) getWebhook(_ *request, _ *team, w *webhook) (any, error) { return w, nil }
@@ -151,9 +126,6 @@ func (s *Server) getWebhook(_ *request, _ *team, w *webhook) (any, error) { retu
 func (s *Server) patchWebhook(r *request, t *team, w *webhook) (any, error) {
 	w.FilterTypes = slices.Clone(w.FilterTypes) // The endpoint uses the old slice concurrently.
 	r.decode(&w.webhookSettings)
-	if err := r.err(); err != nil {
-		return nil, err
-	}
 	w.UpdatedAt = timestamp(r.now)
 	s.updateEndpoint(t, w)
 	return w, nil
@@ -190,9 +162,6 @@ func (s *Server) putWebhookHeaders(r *request, t *team, w *webhook) (any, error)
 		Headers map[string]string `json:"headers"`
 	}
 	r.decode(&body)
-	if err := r.err(); err != nil {
-		return nil, err
-	}
 	w.header = body.Headers
 	s.updateEndpoint(t, w)
 	return noContent, nil
@@ -208,12 +177,7 @@ func (s *Server) rotateWebhookSecret(r *request, t *team, w *webhook) (any, erro
 	var body struct {
 		Key *string `json:"key"`
 	}
-	if len(r.body) > 0 {
-		r.decode(&body)
-	}
-	if err := r.err(); err != nil {
-		return nil, err
-	}
+	r.decode(&body)
 	previous := w.secret
 	w.secret = s.secretOr(body.Key)
 	if w.endpoint != nil {

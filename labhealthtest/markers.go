@@ -4,7 +4,7 @@ package labhealthtest
 
 import (
 	"net/http"
-	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -41,7 +41,8 @@ func (m marker) listed() listedMarker {
 }
 
 // markerPage returns the page of markers that the request selects.
-func markerPage(r *request, page, size int, markers []marker) any {
+func markerPage(r *request, markers []marker) any {
+	page, size := r.queryInt("page"), r.queryInt("size")
 	from, to := pageBounds(page, size, len(markers))
 	listed := []listedMarker{}
 	for _, m := range markers[from:to] {
@@ -60,70 +61,34 @@ func markerPage(r *request, page, size int, markers []marker) any {
 	}
 }
 
-func (r *request) numberedPage() (page, size int) {
-	return r.queryRange("page", 1, 1, 0), r.queryRange("size", 50, 1, 100)
-}
-
 func (s *Server) listMarkers(r *request) (any, error) {
-	page, size := r.numberedPage()
 	account, err := s.queryAccount(r)
 	if err != nil {
 		return nil, err
 	}
-	r.queryBool("include_pricing")
 	found := selected(r, allMarkers, markerFilters)
-	if err := r.err(); err != nil {
-		return nil, err
-	}
 	if account != nil {
 		found = selectFunc(found, func(m marker) bool { return labOf(m).Slug == account.Lab })
 	}
-	return markerPage(r, page, size, found), nil
+	return markerPage(r, found), nil
 }
 
 // markerFilters are the parameters that select markers.
 var markerFilters = []filter[marker]{
-	func(r *request) func(marker) bool {
-		wanted := r.queryInts("lab_id")
-		if len(wanted) == 0 {
-			return nil
-		}
-		return func(m marker) bool { return slices.Contains(wanted, int64(*m.LabID)) }
-	},
-	func(r *request) func(marker) bool {
-		want, ok := r.queryLast("lab_slug")
-		if !ok {
-			return nil
-		}
-		return func(m marker) bool { return labOf(m).Slug == want }
-	},
+	equals("lab_id", func(m marker) string { return strconv.Itoa(*m.LabID) }),
+	equals("lab_slug", func(m marker) string { return labOf(m).Slug }),
 	contains("name", func(m marker) string { return strings.ToLower(m.Name) }),
-	func(r *request) func(marker) bool {
-		want := r.queryBool("a_la_carte_enabled")
-		if want == nil {
-			return nil
-		}
-		return func(m marker) bool { return m.ALaCarteEnabled == *want }
-	},
+	equals("a_la_carte_enabled", func(m marker) string { return strconv.FormatBool(m.ALaCarteEnabled) }),
 }
 
-func (s *Server) listMarkersOfTest(r *request) (any, error) {
-	page, size := r.numberedPage()
-	t, err := s.requestedTest(r)
-	if err != nil {
-		return nil, err
-	}
-	return markerPage(r, page, size, t.Markers), nil
+func (s *Server) listMarkersOfTest(r *request, t *labTest) (any, error) {
+	return markerPage(r, t.Markers), nil
 }
 
 // listOrderSetMarkers returns the markers that an order with the order set in the body would have.
 func (s *Server) listOrderSetMarkers(r *request) (any, error) {
-	page, size := r.numberedPage()
 	var set orderSet
 	r.decode(&set)
-	if err := r.err(); err != nil {
-		return nil, err
-	}
 	tests, err := s.testsByID(set.LabTestIDs)
 	if err != nil {
 		return nil, err
@@ -142,7 +107,7 @@ func (s *Server) listOrderSetMarkers(r *request) (any, error) {
 			return nil, err
 		}
 	}
-	return markerPage(r, page, size, all), nil
+	return markerPage(r, all), nil
 }
 
 func (s *Server) getMarker(r *request) (any, error) {
@@ -150,12 +115,9 @@ func (s *Server) getMarker(r *request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := r.err(); err != nil {
-		return nil, err
-	}
 	for _, m := range allMarkers {
 		l := labOf(m)
-		if r.vars["provider_id"] == *m.ProviderID && r.pathInt("lab_id") == l.ID && (account == nil || account.Lab == l.Slug) {
+		if r.vars["provider_id"] == *m.ProviderID && r.vars["lab_id"] == strconv.Itoa(l.ID) && (account == nil || account.Lab == l.Slug) {
 			return m, nil
 		}
 	}

@@ -5,6 +5,7 @@ package labhealthtest
 import (
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 )
 
@@ -15,10 +16,36 @@ type operation struct {
 	// not empty. Paths are matched as sent: an escaped slash is part of its segment, and a
 	// trailing slash makes another path.
 	pattern string
-	// handle returns a *response, or the value to encode as the body of a 200 response. Its error
-	// is a *response too. It runs under Server.mu.
-	handle func(*Server, *request) (any, error)
+	handle  handler
 }
+
+// A handler processes a valid request. It returns a *response, or the value to encode as the body
+// of a 200 response. Its error is a *response too. It runs under Server.mu.
+type handler func(*Server, *request) (any, error)
+
+// A handlerOf processes a valid request for something that the server has.
+type handlerOf[E any] func(*Server, *request, E) (any, error)
+
+// on returns the handler of an operation on what find returns.
+func on[E any](find func(*Server, *request) (E, error), handle handlerOf[E]) handler {
+	return func(s *Server, r *request) (any, error) {
+		found, err := find(s, r)
+		if err != nil {
+			return nil, err
+		}
+		return handle(s, r, found)
+	}
+}
+
+// The operations on what the path identifies.
+
+func onOrder(h handlerOf[*order]) handler               { return on((*Server).requestedOrder, h) }
+func onResults(h handlerOf[*order]) handler             { return on((*Server).requestedResults, h) }
+func onUser(h handlerOf[*user]) handler                 { return on((*Server).requestedUser, h) }
+func onTest(h handlerOf[*labTest]) handler              { return on((*Server).requestedTest, h) }
+func onTeam(h handlerOf[*team]) handler                 { return on((*Server).requestedTeam, h) }
+func onOwnTeam(h handlerOf[*team]) handler              { return on((*Server).requestedOwnTeam, h) }
+func onUnmatched(h handlerOf[*unmatchedResult]) handler { return on((*Server).requestedUnmatched, h) }
 
 // orgPath is the prefix of all paths of the management API.
 const orgPath = "/v1/org/{org_id}"
@@ -34,52 +61,57 @@ const (
 	labAccountsPath = orgPath + "/lab_account/{env}/{region}"
 )
 
+const importPath = "/v3/order/import"
+
 // operations are all operations of the server. The first one that matches a request handles it.
-var operations = []operation{
-	{"POST", "/v3/order/import", (*Server).importOrder},
+var operations = slices.Concat(teamOperations, orgOperations, managementOperations)
+
+// teamOperations are those of the team API.
+var teamOperations = []operation{
+	{"POST", importPath, (*Server).importOrder},
 	{"POST", "/v3/order", (*Server).createOrder},
-	{"PATCH", "/v3/order/{order_id}", (*Server).updateOrder},
+	{"PATCH", "/v3/order/{order_id}", onOrder((*Server).updateOrder)},
 	{"GET", "/v3/order/{order_id}", (*Server).getOrder},
 	// The interface specification has /orders, the public API reference has /v3/orders.
 	{"GET", "/orders", (*Server).listOrders},
 	{"GET", "/v3/orders", (*Server).listOrders},
 	{"POST", "/v3/order/resend_events", (*Server).resendEvents},
-	{"POST", "/v3/order/{order_id}/cancel", (*Server).cancelOrder},
-	{"POST", "/v3/order/{order_id}/test", (*Server).simulateOrder},
-	{"GET", "/v3/order/{order_id}/result", (*Server).getResults},
-	{"GET", "/v3/order/{order_id}/result/metadata", (*Server).getResultsMetadata},
-	{"GET", "/v3/order/{order_id}/result/pdf", (*Server).getResultsPDF},
-	{"GET", "/v3/order/{order_id}/requisition/pdf", (*Server).getRequisition},
-	{"GET", "/v3/order/{order_id}/labels/pdf", (*Server).getLabels},
-	{"GET", "/v3/order/{order_id}/abn_pdf", (*Server).getABN},
-	{"GET", "/v3/order/{order_id}/collection_instruction_pdf", (*Server).getCollectionInstructions},
-	{"GET", "/v3/order/{order_id}/communication_settings", (*Server).getCommunicationSettings},
-	{"PATCH", "/v3/order/{order_id}/communication_settings", (*Server).patchCommunicationSettings},
-	{"PATCH", "/v3/order/{order_id}/draw_completed", (*Server).markDrawCompleted},
+	{"POST", "/v3/order/{order_id}/cancel", onOrder((*Server).cancelOrder)},
+	{"POST", "/v3/order/{order_id}/test", onOrder((*Server).simulateOrder)},
+	{"GET", "/v3/order/{order_id}/result", onResults((*Server).getResults)},
+	{"GET", "/v3/order/{order_id}/result/metadata", onResults((*Server).getResultsMetadata)},
+	{"GET", "/v3/order/{order_id}/result/pdf", onResults((*Server).getResultsPDF)},
+	{"GET", "/v3/order/{order_id}/requisition/pdf", onOrder((*Server).getRequisition)},
+	{"GET", "/v3/order/{order_id}/labels/pdf", onOrder((*Server).getLabels)},
+	{"GET", "/v3/order/{order_id}/abn_pdf", onOrder((*Server).getABN)},
+	{"GET", "/v3/order/{order_id}/collection_instruction_pdf", onOrder((*Server).getCollectionInstructions)},
+	{"GET", "/v3/order/{order_id}/communication_settings", onOrder((*Server).getCommunicationSettings)},
+	{"PATCH", "/v3/order/{order_id}/communication_settings", onOrder((*Server).patchCommunicationSettings)},
+	{"PATCH", "/v3/order/{order_id}/draw_completed", onOrder((*Server).markDrawCompleted)},
 	{"POST", "/v3/order/testkit", (*Server).createTestkit},
 	{"POST", "/v3/order/testkit/register", (*Server).registerTestkit},
 
-	{"GET", "/v3/order_transaction/{transaction_id}", (*Server).getTransaction},
-	{"GET", "/v3/order_transaction/{transaction_id}/result", (*Server).getTransactionResults},
-	{"GET", "/v3/order_transaction/{transaction_id}/result/pdf", (*Server).getTransactionResultsPDF},
+	{"GET", "/v3/order_transaction/{transaction_id}", on((*Server).requestedTransaction, (*Server).getTransaction)},
+	{"GET", "/v3/order_transaction/{transaction_id}/result", on((*Server).requestedTransactionResults, (*Server).getTransactionResults)},
+	{"GET", "/v3/order_transaction/{transaction_id}/result/pdf", on((*Server).requestedTransactionResults, (*Server).getTransactionResultsPDF)},
 
 	{"GET", "/v3/order/area/info", (*Server).getAreaInfo},
 	{"GET", "/v3/order/psc/info", (*Server).getPSCInfo},
-	{"GET", "/v3/order/{order_id}/psc/info", (*Server).getOrderPSCInfo},
+	{"GET", "/v3/order/{order_id}/psc/info", onOrder((*Server).getOrderPSCInfo)},
 
 	{"POST", "/v3/order/phlebotomy/appointment/availability", (*Server).offerAtHome},
 	{"POST", "/v3/order/{order_id}/phlebotomy/appointment/request", (*Server).requestAppointment},
 	{"POST", "/v3/order/{order_id}/phlebotomy/appointment/book", ofKind(atHome, (*Server).bookAppointment)},
-	{"PATCH", "/v3/order/{order_id}/phlebotomy/appointment/reschedule", ofKind(atHome, (*Server).rescheduleAppointment)},
-	{"PATCH", "/v3/order/{order_id}/phlebotomy/appointment/cancel", ofKind(atHome, (*Server).cancelAppointment)},
+	{"PATCH", "/v3/order/{order_id}/phlebotomy/appointment/reschedule", onAppointment(atHome, (*Server).rescheduleAppointment)},
+	{"PATCH", "/v3/order/{order_id}/phlebotomy/appointment/cancel", onAppointment(atHome, (*Server).cancelAppointment)},
 	{"GET", "/v3/order/phlebotomy/appointment/cancellation-reasons", ofKind(atHome, (*Server).listCancellationReasons)},
-	{"GET", "/v3/order/{order_id}/phlebotomy/appointment", ofKind(atHome, (*Server).getAppointment)},
+	{"GET", "/v3/order/{order_id}/phlebotomy/appointment", onAppointment(atHome, (*Server).getAppointment)},
 	{"POST", "/v3/order/psc/appointment/availability", (*Server).offerWalkIn},
 	{"POST", "/v3/order/{order_id}/psc/appointment/book", ofKind(walkIn, (*Server).bookAppointment)},
-	{"PATCH", "/v3/order/{order_id}/psc/appointment/reschedule", ofKind(walkIn, (*Server).rescheduleAppointment)},
-	{"PATCH", "/v3/order/{order_id}/psc/appointment/cancel", ofKind(walkIn, (*Server).cancelAppointment)},
+	{"PATCH", "/v3/order/{order_id}/psc/appointment/reschedule", onAppointment(walkIn, (*Server).rescheduleAppointment)},
+	{"PATCH", "/v3/order/{order_id}/psc/appointment/cancel", onAppointment(walkIn, (*Server).cancelAppointment)},
 	{"GET", "/v3/order/psc/appointment/cancellation-reasons", ofKind(walkIn, (*Server).listCancellationReasons)},
-	{"GET", "/v3/order/{order_id}/psc/appointment", ofKind(walkIn, (*Server).getAppointment)},
+	{"GET", "/v3/order/{order_id}/psc/appointment", onAppointment(walkIn, (*Server).getAppointment)},
 
 	{"GET", "/v3/lab_test", (*Server).listLabTests},
 	{"GET", "/v3/lab_tests", (*Server).listAllLabTests},
@@ -88,11 +120,11 @@ var operations = []operation{
 	{"GET", "/v3/lab_tests/markers", (*Server).listMarkers},
 	{"POST", "/v3/lab_tests/list_order_set_markers", (*Server).listOrderSetMarkers},
 	{"GET", "/v3/lab_tests/{lab_test_id}", (*Server).getLabTest},
-	{"PATCH", "/v3/lab_tests/{lab_test_id}", (*Server).updateLabTest},
-	{"GET", "/v3/lab_tests/{lab_test_id}/markers", (*Server).listMarkersOfTest},
+	{"PATCH", "/v3/lab_tests/{lab_test_id}", onTest((*Server).updateLabTest)},
+	{"GET", "/v3/lab_tests/{lab_test_id}/markers", onTest((*Server).listMarkersOfTest)},
 	{"GET", "/v3/lab_tests/{lab_id}/markers/{provider_id}", (*Server).getMarker},
 	{"GET", "/v3/lab_test/lab_account", (*Server).listLabAccounts},
-	{"GET", "/v3/lab_test/{lab_test_id}/collection_instruction_pdf", (*Server).getLabTestInstructions},
+	{"GET", "/v3/lab_test/{lab_test_id}/collection_instruction_pdf", onTest((*Server).getLabTestInstructions)},
 
 	// The interface specification has /v2/user/, the public API reference has /v2/user.
 	{"GET", "/v2/user/", (*Server).listUsers},
@@ -102,16 +134,16 @@ var operations = []operation{
 	{"GET", "/v2/user/resolve/{client_user_id}", (*Server).resolveUser},
 	{"POST", "/v2/user/undo_delete", (*Server).undoDelete},
 	{"GET", "/v2/user/{user_id}", (*Server).getUser},
-	{"PATCH", "/v2/user/{user_id}", (*Server).patchUser},
-	{"DELETE", "/v2/user/{user_id}", (*Server).deleteUser},
+	{"PATCH", "/v2/user/{user_id}", onUser((*Server).patchUser)},
+	{"DELETE", "/v2/user/{user_id}", onUser((*Server).deleteUser)},
 
-	{"GET", "/v2/user/{user_id}/info/latest", (*Server).getUserInfo},
-	{"PATCH", "/v2/user/{user_id}/info", (*Server).updateUserInfo},
-	{"GET", "/v2/user/{user_id}/device", (*Server).listDevices},
-	{"GET", "/v2/user/{user_id}/device/{device_id}", (*Server).getDevice},
-	{"GET", "/v2/user/providers/{user_id}", (*Server).listConnectedProviders},
-	{"POST", "/v2/user/refresh/{user_id}", (*Server).refreshUser},
-	{"DELETE", "/v2/user/{user_id}/{provider}", (*Server).disconnect},
+	{"GET", "/v2/user/{user_id}/info/latest", onUser((*Server).getUserInfo)},
+	{"PATCH", "/v2/user/{user_id}/info", onUser((*Server).updateUserInfo)},
+	{"GET", "/v2/user/{user_id}/device", onUser((*Server).listDevices)},
+	{"GET", "/v2/user/{user_id}/device/{device_id}", onUser((*Server).getDevice)},
+	{"GET", "/v2/user/providers/{user_id}", onUser((*Server).listConnectedProviders)},
+	{"POST", "/v2/user/refresh/{user_id}", onUser((*Server).refreshUser)},
+	{"DELETE", "/v2/user/{user_id}/{provider}", onUser((*Server).disconnect)},
 
 	{"POST", "/v2/link/token", (*Server).createLinkToken},
 	{"GET", "/v2/link/provider/oauth/{oauth_provider}", (*Server).getOAuthProvider},
@@ -122,9 +154,9 @@ var operations = []operation{
 	{"POST", "/v2/link/provider/email/{provider}", (*Server).connectEmail},
 	{"GET", "/v2/providers", (*Server).listProviders},
 
-	{"POST", "/v2/user/{user_id}/insurance", (*Server).createInsurance},
-	{"GET", "/v2/user/{user_id}/insurance/latest", (*Server).getLatestInsurance},
-	{"POST", "/v2/user/{user_id}/sign_in_token", (*Server).createSignInToken},
+	{"POST", "/v2/user/{user_id}/insurance", onUser((*Server).createInsurance)},
+	{"GET", "/v2/user/{user_id}/insurance/latest", onUser((*Server).getLatestInsurance)},
+	{"POST", "/v2/user/{user_id}/sign_in_token", onUser((*Server).createSignInToken)},
 	{"GET", "/v3/insurance/search/payor", (*Server).searchPayors},
 	{"POST", "/v3/insurance/search/payor", (*Server).searchPayorsDeprecated},
 	{"POST", "/v3/payor", (*Server).createPayor},
@@ -133,8 +165,8 @@ var operations = []operation{
 
 	{"GET", "/v3/unmatched_result", (*Server).listUnmatchedResults},
 	{"GET", "/v3/unmatched_result/{raw_result_id}", (*Server).getUnmatchedResult},
-	{"POST", "/v3/unmatched_result/{raw_result_id}/accept", (*Server).acceptUnmatchedResult},
-	{"POST", "/v3/unmatched_result/{raw_result_id}/resolve", (*Server).resolveUnmatchedResult},
+	{"POST", "/v3/unmatched_result/{raw_result_id}/accept", onUnmatched((*Server).acceptUnmatchedResult)},
+	{"POST", "/v3/unmatched_result/{raw_result_id}/resolve", onUnmatched((*Server).resolveUnmatchedResult)},
 	{"GET", "/v3/unmatched_result_test/case", (*Server).listTestCases},
 	{"POST", "/v3/unmatched_result_test", (*Server).createTestRun},
 	{"GET", "/v3/unmatched_result_test/{run_id}", (*Server).getTestRun},
@@ -145,50 +177,54 @@ var operations = []operation{
 	{"GET", "/v2/team/users/search", (*Server).searchUsers},
 	{"GET", "/v2/team/source/priorities", (*Server).listPriorities},
 	{"PATCH", "/v2/team/source/priorities", (*Server).patchPriorities},
-	{"GET", "/v2/team/{team_id}", (*Server).getOwnTeam},
-	{"GET", "/v2/team/{team_id}/physicians", (*Server).listPhysicians},
+	{"GET", "/v2/team/{team_id}", onOwnTeam((*Server).getOwnTeam)},
+	{"GET", "/v2/team/{team_id}/physicians", onOwnTeam((*Server).listPhysicians)},
 
 	{"GET", "/v2/introspect/resources", (*Server).listResources},
 	{"GET", "/v2/introspect/historical_pull", (*Server).listHistoricalPulls},
 	{"GET", "/v2/timeseries/workouts/{workout_id}/stream", (*Server).getWorkoutStream},
 	{"GET", "/v2/timeseries/sleep/{sleep_id}/stream", (*Server).getSleepStream},
-	{"GET", "/v2/timeseries/{user_id}/{resource}/grouped", (*Server).listSamples},
-	{"GET", "/v2/summary/{resource}/{user_id}", (*Server).listSummaries},
+	{"GET", "/v2/timeseries/{user_id}/{resource}/grouped", onUser((*Server).listSamples)},
+	{"GET", "/v2/summary/{resource}/{user_id}", onUser((*Server).listSummaries)},
+}
 
-	{"GET", orgPath, orgOnly((*Server).getOrganisation)},
-	{"PATCH", orgPath, orgOnly((*Server).patchOrganisation)},
+// orgOperations are those of the management API that Team Management Keys cannot use.
+var orgOperations = []operation{
+	{"GET", orgPath, (*Server).getOrganisation},
+	{"PATCH", orgPath, (*Server).patchOrganisation},
+	{"GET", orgPath + "/management_key", (*Server).listManagementKeys},
+	{"POST", orgPath + "/management_key", (*Server).createManagementKey},
+	{"PATCH", orgPath + "/management_key/{key_id}", on((*Server).requestedKey, (*Server).patchManagementKey)},
+	{"DELETE", orgPath + "/management_key/{key_id}", on((*Server).requestedKey, (*Server).deleteManagementKey)},
+	{"POST", orgPath + "/team", (*Server).createTeam},
+	{"DELETE", orgPath + "/team/{team_id}", onTeam((*Server).deleteTeam)},
+	{"GET", labAccountsPath, (*Server).listOrgLabAccounts},
+	{"PATCH", labAccountsPath + "/{account_id}", (*Server).patchLabAccount},
+}
 
-	{"GET", orgPath + "/management_key", orgOnly((*Server).listManagementKeys)},
-	{"POST", orgPath + "/management_key", orgOnly((*Server).createManagementKey)},
-	{"PATCH", orgPath + "/management_key/{key_id}", orgOnly((*Server).patchManagementKey)},
-	{"DELETE", orgPath + "/management_key/{key_id}", orgOnly((*Server).deleteManagementKey)},
-
+// managementOperations are the others of the management API.
+var managementOperations = []operation{
 	{"GET", orgPath + "/team", (*Server).listTeams},
-	{"POST", orgPath + "/team", orgOnly((*Server).createTeam)},
-	{"GET", orgPath + "/team/{team_id}", (*Server).getTeam},
-	{"PATCH", orgPath + "/team/{team_id}", (*Server).patchTeam},
-	{"DELETE", orgPath + "/team/{team_id}", orgOnly((*Server).deleteTeam)},
-	{"GET", scopesPath, (*Server).listScopes},
-	{"POST", scopesPath, (*Server).upsertScopes},
+	{"GET", orgPath + "/team/{team_id}", onTeam((*Server).getTeam)},
+	{"PATCH", orgPath + "/team/{team_id}", onTeam((*Server).patchTeam)},
+	{"GET", scopesPath, onTeam((*Server).listScopes)},
+	{"POST", scopesPath, onTeam((*Server).upsertScopes)},
 	{"POST", orgPath + "/resolve_team", (*Server).resolveTeam},
 	// The public API reference has both paths.
-	{"POST", orgPath + "/team/{team_id}/create_api_access_token", (*Server).createToken},
-	{"POST", orgPath + "/team/{team_id}/create_access_token", (*Server).createToken},
+	{"POST", orgPath + "/team/{team_id}/create_api_access_token", onTeam((*Server).createToken)},
+	{"POST", orgPath + "/team/{team_id}/create_access_token", onTeam((*Server).createToken)},
 
-	{"GET", webhooksPath, (*Server).listWebhooks},
-	{"POST", webhooksPath, (*Server).createWebhook},
+	{"GET", webhooksPath, onTeam((*Server).listWebhooks)},
+	{"POST", webhooksPath, onTeam((*Server).createWebhook)},
 	{"GET", webhookPath, onWebhook((*Server).getWebhook)},
-	{"PATCH", webhookPath, withBody(onWebhook((*Server).patchWebhook))},
+	{"PATCH", webhookPath, onWebhook((*Server).patchWebhook)},
 	{"DELETE", webhookPath, onWebhook((*Server).deleteWebhook)},
 	{"GET", webhookPath + "/headers", onWebhook((*Server).getWebhookHeaders)},
-	{"PUT", webhookPath + "/headers", withBody(onWebhook((*Server).putWebhookHeaders))},
+	{"PUT", webhookPath + "/headers", onWebhook((*Server).putWebhookHeaders)},
 	{"GET", webhookPath + "/secret", onWebhook((*Server).getWebhookSecret)},
-	{"POST", webhookPath + "/secret/rotate", withBody(onWebhook((*Server).rotateWebhookSecret))},
+	{"POST", webhookPath + "/secret/rotate", onWebhook((*Server).rotateWebhookSecret)},
 
-	{"GET", orgPath + "/team/{team_id}/{environment}/event_delivery_metric", (*Server).getDeliveryMetric},
-
-	{"GET", labAccountsPath, orgOnly((*Server).listOrgLabAccounts)},
-	{"PATCH", labAccountsPath + "/{account_id}", orgOnly((*Server).patchLabAccount)},
+	{"GET", orgPath + "/team/{team_id}/{environment}/event_delivery_metric", onTeam((*Server).getDeliveryMetric)},
 
 	{"GET", apiKeysPath, apiKeys.list},
 	{"POST", apiKeysPath, (*Server).createAPIKey},
@@ -213,24 +249,35 @@ func (o operation) isOfOrders() bool {
 	return strings.HasPrefix(o.pattern, "/v3/order") || o.pattern == "/orders"
 }
 
-// route returns the operation of a request and validates the variables of its path.
-func route(r *request) (*operation, error) {
-	var allowed []string
+// find returns the operation that handles a request, with the variables of its path, or nil and the
+// methods with which the path has operations.
+func find(method, path string) (o *operation, vars map[string]string, allowed []string) {
 	for i := range operations {
 		o := &operations[i]
-		vars, ok := match(o.pattern, r.path)
-		if !ok {
-			continue
+		vars, ok := match(o.pattern, path)
+		switch {
+		case ok && o.method == method:
+			return o, vars, nil
+		case ok:
+			allowed = append(allowed, o.method)
 		}
-		if o.method == r.method {
-			r.vars, r.rules = vars, rulesOf(o.String())
-			r.checkPath(o.pattern)
-			return o, nil
-		}
-		allowed = append(allowed, o.method)
 	}
-	if allowed == nil {
-		return nil, reject(http.StatusNotFound, "Not Found")
+	return nil, nil, allowed
+}
+
+// route returns the operation of a request and validates the variables of its path.
+func route(r *request) (*operation, error) {
+	o, vars, allowed := find(r.method, r.path)
+	switch {
+	case o != nil:
+		r.vars, r.rules = vars, rulesOf(strings.Replace(o.String(), "{resource}", vars["resource"], 1))
+		if r.rules == nil {
+			return nil, notFound // no such resource
+		}
+		r.validate("path")
+		return o, nil
+	case allowed == nil:
+		return nil, notFound
 	}
 	return nil, &response{
 		statusCode: http.StatusMethodNotAllowed,
@@ -249,15 +296,10 @@ func Operations() []string {
 	return names
 }
 
-// operationOf returns the operation that handles a request, or "" if there is none.
+// operationOf returns the name of the operation that handles a request, or "" if there is none.
 func operationOf(method, path string) string {
-	for _, o := range operations {
-		if o.method != method {
-			continue
-		}
-		if _, ok := match(o.pattern, path); ok {
-			return o.String()
-		}
+	if o, _, _ := find(method, path); o != nil {
+		return o.String()
 	}
 	return ""
 }

@@ -29,11 +29,7 @@ func (o *order) isCancelable() bool {
 }
 
 // cancelOrder rejects requests in a format that no other operation has.
-func (s *Server) cancelOrder(r *request) (any, error) {
-	o, err := s.requestedOrder(r)
-	if err != nil {
-		return nil, err
-	}
+func (s *Server) cancelOrder(r *request, o *order) (any, error) {
 	if !o.isCancelable() {
 		return nil, &response{statusCode: http.StatusBadRequest, body: encode(struct {
 			Error      string `json:"error"`
@@ -55,9 +51,6 @@ func (s *Server) resendEvents(r *request) (any, error) {
 		EndAt    *string     `json:"end_at"`
 	}
 	r.decode(&body)
-	if err := r.err(); err != nil {
-		return nil, err
-	}
 	inRange := func(*order) bool { return false }
 	switch {
 	case body.StartAt != nil || body.EndAt != nil:
@@ -91,11 +84,7 @@ func timeOr(dateTime *string, missing time.Time) time.Time {
 
 // markDrawCompleted reports that the sample of an on-site collection was drawn. An order that waits
 // for its date is not ready for a draw.
-func (s *Server) markDrawCompleted(r *request) (any, error) {
-	o, err := s.requestedOrder(r)
-	if err != nil {
-		return nil, err
-	}
+func (s *Server) markDrawCompleted(r *request, o *order) (any, error) {
 	low := o.lowLevelStatus()
 	isWaiting := low == "ordered" && o.ActivateBy != nil
 	switch {
@@ -115,23 +104,15 @@ type communicationSettings struct {
 	SMSEnabled bool      `json:"sms_enabled"`
 }
 
-func (s *Server) getCommunicationSettings(r *request) (any, error) {
-	o, err := s.requestedOrder(r)
-	if err != nil {
-		return nil, err
-	}
+func (s *Server) getCommunicationSettings(_ *request, o *order) (any, error) {
 	return communicationSettings{o.ID, !o.withoutSMS}, nil
 }
 
-func (s *Server) patchCommunicationSettings(r *request) (any, error) {
+func (s *Server) patchCommunicationSettings(r *request, o *order) (any, error) {
 	var body struct {
 		SMSEnabled bool `json:"sms_enabled"`
 	}
 	r.decode(&body)
-	o, err := s.requestedOrder(r)
-	if err != nil {
-		return nil, err
-	}
 	o.withoutSMS = !body.SMSEnabled
 	s.reportOrder(o)
 	return communicationSettings{o.ID, body.SMSEnabled}, nil

@@ -12,11 +12,7 @@ import (
 
 // getRequisition returns a PDF with one page. Imported orders have no requisition, other orders
 // have one after the status requisition_created.
-func (s *Server) getRequisition(r *request) (any, error) {
-	o, err := s.requestedOrder(r)
-	if err != nil {
-		return nil, err
-	}
+func (s *Server) getRequisition(_ *request, o *order) (any, error) {
 	for _, e := range o.Events {
 		if strings.HasSuffix(e.Status, ".requisition_created") {
 			return pdfResponse("Requisition for order %s", o.ID)
@@ -25,35 +21,21 @@ func (s *Server) getRequisition(r *request) (any, error) {
 	return nil, reject(http.StatusNotFound, "Requisition is not available")
 }
 
-func (s *Server) getResultsPDF(r *request) (any, error) {
-	o, err := s.requestedResults(r)
-	if err != nil {
-		return nil, err
-	}
+func (s *Server) getResultsPDF(_ *request, o *order) (any, error) {
 	return pdfResponse("Results of order %s", o.ID)
 }
 
 // getLabels returns one page for all labels. Canceled orders have no labels.
-func (s *Server) getLabels(r *request) (any, error) {
-	n := r.queryInt("number_of_labels", 3)
-	collected := r.queryOne("collection_date")
-	o, err := s.requestedOrder(r)
-	switch {
-	case err != nil:
-		return nil, err
-	case o.Status == "cancelled":
+func (s *Server) getLabels(r *request, o *order) (any, error) {
+	if o.Status == "cancelled" {
 		return nil, reject(http.StatusNotFound, "Labels are not available")
 	}
-	at, _, _ := parseTime(collected)
-	return pdfResponse("%d labels for order %s, collected %s", n, o.ID, at.Format("2006-01-02 15:04"))
+	at, _, _ := r.queryTime("collection_date")
+	return pdfResponse("%d labels for order %s, collected %s", r.queryInt("number_of_labels"), o.ID, at.Format("2006-01-02 15:04"))
 }
 
-func (s *Server) getABN(r *request) (any, error) {
-	o, err := s.requestedOrder(r)
-	switch {
-	case err != nil:
-		return nil, err
-	case !o.HasABN:
+func (s *Server) getABN(_ *request, o *order) (any, error) {
+	if !o.HasABN {
 		return nil, reject(http.StatusNotFound, "ABN is not available")
 	}
 	return pdfResponse("Advanced Beneficiary Notice for order %s", o.ID)
@@ -68,12 +50,8 @@ func (s *Server) SetABN(orderID uuid.UUID, hasABN bool) error {
 	})
 }
 
-func (s *Server) getCollectionInstructions(r *request) (any, error) {
-	o, err := s.requestedOrder(r)
-	switch {
-	case err != nil:
-		return nil, err
-	case o.LabTest.HasCollectionInstructions == nil || !*o.LabTest.HasCollectionInstructions:
+func (s *Server) getCollectionInstructions(_ *request, o *order) (any, error) {
+	if o.LabTest.HasCollectionInstructions == nil || !*o.LabTest.HasCollectionInstructions {
 		return nil, reject(http.StatusNotFound, "Collection instructions are not available")
 	}
 	return pdfResponse("Collection instructions for order %s", o.ID)

@@ -4,6 +4,7 @@ package labhealthtest
 
 import (
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -12,21 +13,15 @@ import (
 
 // listOrders returns the latest orders first, unless the request specifies another order.
 func (s *Server) listOrders(r *request) (any, error) {
-	page := r.queryRange("page", 1, 1, 0)
-	size := r.queryRange("size", 50, 1, 100)
-	key := r.queryOne("order_key")
-	direction := r.queryOne("order_direction")
+	page, size := r.queryInt("page"), r.queryInt("size")
 	found := selected(r, s.indexedOrders(r), orderFilters)
-	if err := r.err(); err != nil {
-		return nil, err
-	}
-	if compare := orderSortKeys[key]; compare != nil {
+	if compare := orderSortKeys[r.queryOne("order_key")]; compare != nil {
 		found = slices.Clone(found)
 		slices.SortStableFunc(found, compare)
 	}
 	from, to := pageBounds(page, size, len(found))
 	orders := append([]*order{}, found[from:to]...)
-	if direction != "asc" {
+	if r.queryOne("order_direction") != "asc" {
 		orders = append([]*order{}, found[len(found)-to:len(found)-from]...)
 		slices.Reverse(orders)
 	}
@@ -71,16 +66,16 @@ func (s *Server) indexedOrders(r *request) []*order {
 
 // orderFilters are the parameters of listOrders that select orders.
 var orderFilters = []filter[*order]{
-	equalsUUID("order_transaction_id", func(o *order) uuid.UUID { return o.Transaction.ID }),
-	equalsAny("status", (*order).lowLevelStatus),
-	equalsAny("order_type", func(o *order) string { return o.Details.Type }),
+	equals("order_transaction_id", func(o *order) string { return o.Transaction.ID.String() }),
+	equals("status", (*order).lowLevelStatus),
+	equals("order_type", func(o *order) string { return o.Details.Type }),
 	equals("interpretation", (*order).interpretation),
-	criticalFilter,
+	equals("is_critical", func(o *order) string { return strconv.FormatBool(o.interpretation() == "critical") }),
 	activationFilter,
-	sinceFilter("start_date", createdAt),
-	untilFilter("end_date", createdAt),
-	sinceFilter("updated_start_date", updatedAt),
-	untilFilter("updated_end_date", updatedAt),
+	since("start_date", createdAt),
+	until("end_date", createdAt),
+	since("updated_start_date", updatedAt),
+	until("updated_end_date", updatedAt),
 	contains("patient_name", (*order).patientName),
 	contains("shipping_recipient_name", (*order).shippingRecipient),
 	searchFilter,
@@ -103,14 +98,6 @@ func (o *order) shippingRecipient() string {
 	return strings.ToLower(o.ShippingDetails.ReceiverName)
 }
 
-func criticalFilter(r *request) func(*order) bool {
-	want := r.queryBool("is_critical")
-	if want == nil {
-		return nil
-	}
-	return func(o *order) bool { return *want == (o.interpretation() == "critical") }
-}
-
 // activationFilter selects current and scheduled orders. By the published definitions, an order for
 // today is neither.
 func activationFilter(r *request) func(*order) bool {
@@ -127,33 +114,9 @@ func activationFilter(r *request) func(*order) bool {
 	}
 }
 
-func sinceFilter(name string, get func(*order) time.Time) filter[*order] {
-	return func(r *request) func(*order) bool {
-		start, _, ok := r.queryTime(name)
-		if !ok {
-			return nil
-		}
-		return func(o *order) bool { return !get(o).Before(start) }
-	}
-}
-
-// untilFilter includes the whole day of a date.
-func untilFilter(name string, get func(*order) time.Time) filter[*order] {
-	return func(r *request) func(*order) bool {
-		end, isDate, ok := r.queryTime(name)
-		if !ok {
-			return nil
-		}
-		if isDate {
-			end = end.AddDate(0, 0, 1).Add(-time.Microsecond)
-		}
-		return func(o *order) bool { return !get(o).After(end) }
-	}
-}
-
 // searchFilter searches the patient's name, the sample ID, and the IDs of order and user.
 func searchFilter(r *request) func(*order) bool {
-	input := strings.ToLower(r.query.Get("search_input"))
+	input := strings.ToLower(r.queryOne("search_input"))
 	if input == "" {
 		return nil
 	}

@@ -3,7 +3,6 @@
 package labhealthtest
 
 import (
-	"bytes"
 	"math"
 	"net/http"
 	"slices"
@@ -34,17 +33,11 @@ const maxDelay = math.MaxInt32
 // simulateOrder simulates an order as observations of the sandbox show it: the first simulation
 // creates the requisition, whatever final_status is. Later ones lead to final_status or to the end,
 // but never back. A status that no diagram of the public API reference has is set directly.
-func (s *Server) simulateOrder(r *request) (any, error) {
+func (s *Server) simulateOrder(r *request, o *order) (any, error) {
 	v := simulation{final: r.queryOne("final_status"), flags: simulationFlags{Interpretation: "normal"}}
-	delay := r.queryInt("delay", 0)
-	if len(bytes.TrimSpace(r.body)) > 0 {
-		r.decode(&v.flags)
-	}
-	o, err := s.requestedOrder(r)
-	if err == nil {
-		err = o.checkSimulation(v.final)
-	}
-	if err != nil {
+	delay := r.queryInt("delay")
+	r.decode(&v.flags)
+	if err := o.checkSimulation(v.final); err != nil {
 		return nil, err
 	}
 	v.orderID = o.ID

@@ -30,11 +30,7 @@ type orderSummary struct {
 	CreatedAt           microTimestamp `json:"created_at"`
 }
 
-func (s *Server) getTransaction(r *request) (any, error) {
-	orders, err := s.requestedTransaction(r)
-	if err != nil {
-		return nil, err
-	}
+func (s *Server) getTransaction(_ *request, orders []*order) (any, error) {
 	t := orders[0].Transaction
 	summary := transactionSummary{t.ID, s.TeamID, t.Status, nil}
 	for _, o := range t.Orders {
@@ -45,12 +41,9 @@ func (s *Server) getTransaction(r *request) (any, error) {
 	return summary, nil
 }
 
-// requestedTransaction returns the orders of the transaction in the path of a valid request, oldest
+// requestedTransaction returns the orders of the transaction in the path, oldest
 // first.
 func (s *Server) requestedTransaction(r *request) ([]*order, error) {
-	if err := r.err(); err != nil {
-		return nil, err
-	}
 	id := r.pathUUID("transaction_id")
 	var orders []*order
 	for _, o := range s.orders {
@@ -79,11 +72,7 @@ func (s *Server) requestedTransactionResults(r *request) ([]*order, error) {
 
 // getTransactionResults combines the results of all orders. For a marker that was measured more
 // than once the latest result counts. Results that SetResults has set are not combined.
-func (s *Server) getTransactionResults(r *request) (any, error) {
-	orders, err := s.requestedTransactionResults(r)
-	if err != nil {
-		return nil, err
-	}
+func (s *Server) getTransactionResults(_ *request, orders []*order) (any, error) {
 	var all orderResults
 	for _, o := range orders {
 		latest := o.inventResults()
@@ -109,11 +98,7 @@ func (s *Server) getTransactionResults(r *request) (any, error) {
 	return all, nil
 }
 
-func (s *Server) getTransactionResultsPDF(r *request) (any, error) {
-	orders, err := s.requestedTransactionResults(r)
-	if err != nil {
-		return nil, err
-	}
+func (s *Server) getTransactionResultsPDF(_ *request, orders []*order) (any, error) {
 	return pdfResponse("Results of order transaction %s", orders[0].Transaction.ID)
 }
 

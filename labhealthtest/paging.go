@@ -3,6 +3,7 @@
 package labhealthtest
 
 import (
+	"cmp"
 	"encoding/base64"
 	"net/http"
 	"slices"
@@ -13,7 +14,7 @@ import (
 // added elements do not shift pages.
 func cursorPage[E any](r *request, list []E, limit int, id func(E) string) (page []E, next *string, err error) {
 	from := 0
-	if cursor, ok := r.queryLast("next_cursor"); ok {
+	if cursor, ok := r.cursor(); ok {
 		last, err := decodeCursor(cursor)
 		from = 1 + slices.IndexFunc(list, func(e E) bool { return err == nil && id(e) == last })
 		if from == 0 {
@@ -29,16 +30,7 @@ func cursorPage[E any](r *request, list []E, limit int, id func(E) string) (page
 
 // page returns the body with a page of a list of the management API, which is called name.
 func page[E any](r *request, name string, list []E, id func(E) string) (any, error) {
-	return pageOf(r, 50, name, list, id)
-}
-
-// pageOf is like [page] for a list whose default limit is missing.
-func pageOf[E any](r *request, missing int, name string, list []E, id func(E) string) (any, error) {
-	limit := r.queryRange("limit", missing, 1, 0)
-	if err := r.err(); err != nil {
-		return nil, err
-	}
-	elements, next, err := cursorPage(r, list, limit, id)
+	elements, next, err := cursorPage(r, list, cmp.Or(r.queryInt("limit"), 50), id)
 	if err != nil {
 		return nil, err
 	}

@@ -41,7 +41,7 @@ type testPrice struct {
 
 // requestedPricing returns the result of pricing if the request asks for prices.
 func requestedPricing(r *request, pricing func() any) any {
-	if include := r.queryBool("include_pricing"); include == nil || !*include {
+	if !r.queryBool("include_pricing") {
 		return nil
 	}
 	return map[string]any{"currency": "USD", "data": pricing()}

@@ -2,10 +2,6 @@
 
 package labhealthtest
 
-import (
-	"slices"
-)
-
 // provider is an element of the catalog of providers.
 type provider struct {
 	id                                       int
@@ -30,9 +26,8 @@ var providers = []provider{
 
 // providerOf returns the entry of the catalog, or an invented one if there is none.
 func providerOf(slug string) provider {
-	i := slices.IndexFunc(providers, func(p provider) bool { return p.slug == slug })
-	if i >= 0 {
-		return providers[i]
+	if p, ok := first(providers, func(p provider) bool { return p.slug == slug }); ok {
+		return p
 	}
 	return provider{
 		slug: slug, sourceType: "provider", authType: "oauth", deviceManufacturer: sourceName(slug), deviceModel: "Model 1",

@@ -1,4 +1,4 @@
-// A request: its path, query and body, validated.
+// A request, and its validation.
 
 package labhealthtest
 
@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"math"
 	"mime"
 	"net/http"
 	"net/url"
@@ -19,8 +18,7 @@ import (
 	"github.com/google/uuid"
 )
 
-// request is a request to an operation. The methods that read it report what is invalid to its
-// validator. An operation reads everything, then calls err.
+// request is a request to an operation. It is validated before the operation handles it.
 type request struct {
 	validator
 	method string
@@ -29,18 +27,59 @@ type request struct {
 	query  url.Values
 	header http.Header
 	body   []byte
-	caller *managementKey // nil for the team API
-	rules  *rules         // of the operation
+	caller *managementKey      // nil for the team API
+	rules  *rules              // of the operation
+	values map[string][]string // of the query, in normal form, with defaults
+	valid  any                 // what the schema of the body returned
 }
 
-// checkPath validates the path variables in the order of the pattern.
-func (r *request) checkPath(pattern string) {
-	for segment := range strings.SplitSeq(pattern, "/") {
-		name := strings.Trim(segment, "{}")
-		if check := r.rules.parameters[name].schema; check != nil && name != segment {
-			check(&r.validator, []any{"path", name}, encode(r.vars[name]))
+// validate validates the parameters in one part of the request: path, header or query.
+func (r *request) validate(part string) {
+	for _, p := range r.rules.parameters {
+		if p.in != part {
+			continue
+		}
+		texts := r.texts(p)
+		if p.required && len(texts) == 0 {
+			r.add("missing", []any{part, p.name}, "Field required", jsonNull, nil)
+		}
+		var values []string
+		for i, text := range texts {
+			at := []any{part, p.name}
+			if p.isList {
+				at = append(at, i)
+			}
+			values = append(values, fmt.Sprint(p.schema(&r.validator, at, encode(text))))
+		}
+		if len(values) == 0 && p.missing != "" {
+			values = []string{p.missing}
+		}
+		if part == "query" {
+			r.values[p.name] = values
 		}
 	}
+}
+
+// validateRest validates all parts other than the path, which is validated first.
+func (r *request) validateRest() error {
+	r.validate("header")
+	r.validate("query")
+	r.validateBody()
+	return r.err()
+}
+
+// texts returns the values of a parameter. One that can be repeated is called name or name[], and
+// of any other the last value counts.
+func (r *request) texts(p parameter) []string {
+	switch {
+	case p.in == "path":
+		return []string{r.vars[p.name]}
+	case p.in == "header":
+		return r.header.Values(p.name)
+	case p.isList:
+		return append(r.query[p.name], r.query[p.name+"[]"]...)
+	}
+	return r.query[p.name][max(len(r.query[p.name])-1, 0):]
 }
 
 // pathUUID returns a path variable, or the nil UUID if it is invalid.
@@ -49,166 +88,75 @@ func (r *request) pathUUID(name string) uuid.UUID {
 	return id
 }
 
-// pathInt returns a path variable, or 0 if it is invalid.
-func (r *request) pathInt(name string) int {
-	n, _ := strconv.Atoi(r.vars[name])
-	return n
-}
-
-// decode validates the body and decodes it into v. It leaves v unchanged if the request is invalid.
-func (r *request) decode(v any) { r.decodeAs(r.rules.body, v) }
-
-// decodeAs is like decode for a body with another schema than that of the public API reference.
-func (r *request) decodeAs(bodySchema schema, v any) {
-	location := []any{"body"}
+// validateBody validates the body, if the operation has one.
+func (r *request) validateBody() {
 	body := bytes.TrimSpace(r.body)
+	if r.rules.body == nil || r.rules.optional && len(body) == 0 {
+		return
+	}
+	location := []any{"body"}
 	mediaType, _, err := mime.ParseMediaType(r.header.Get("Content-Type"))
 	isJSON := err != nil || mediaType == "application/json" || strings.HasSuffix(mediaType, "+json")
 	var syntax *json.SyntaxError
 	switch {
 	case !utf8.Valid(body):
 		r.unreadable = errInvalidBody
-		return
 	case len(body) == 0 || isJSON && string(body) == "null":
 		r.add("missing", location, "Field required", jsonNull, nil)
-		return
 	case !isJSON:
-		bodySchema(&r.validator, location, encode(string(body)))
-		return
+		r.rules.body(&r.validator, location, encode(string(body)))
 	case errors.As(json.Unmarshal(body, new(json.RawMessage)), &syntax):
 		r.add("json_invalid", append(location, syntax.Offset-1), "JSON decode error", []byte("{}"),
 			map[string]any{"error": "Expecting value"})
-		return
-	}
-	valid := bodySchema(&r.validator, location, body)
-	if len(r.errors) > 0 {
-		return
-	}
-	// Decode the valid values, not the body: encoding/json ignores the case of field names and
-	// merges duplicate fields.
-	if err := json.Unmarshal(encode(valid), v); err != nil {
-		r.unreadable = errInternal
+	default:
+		r.valid = r.rules.body(&r.validator, location, body)
 	}
 }
 
-// queryValues returns the values of a parameter that can be repeated, either as name or as name[].
-func (r *request) queryValues(name string) []string {
-	return append(r.query[name], r.query[name+"[]"]...)
+// decode decodes the body into v, which is unchanged without a body. It decodes the valid values:
+// encoding/json ignores the case of field names and merges duplicate fields.
+func (r *request) decode(v any) {
+	if r.valid != nil {
+		json.Unmarshal(encode(r.valid), v)
+	}
 }
 
-// queryList validates each value of a parameter that can be repeated. It returns nil if the
-// parameter is missing or not one of the operation.
-func (r *request) queryList(name string) []string {
-	var values []string
-	p := r.rules.parameters[name]
-	if p.schema == nil {
-		return nil
-	}
-	for i, text := range r.queryValues(name) {
-		value, _ := p.schema(&r.validator, []any{"query", name, i}, encode(text)).(string)
-		values = append(values, value)
-	}
-	if p.required && len(values) == 0 {
-		r.addMissing(name)
-	}
-	return values
-}
+// queryList returns the values of a parameter that can be repeated.
+func (r *request) queryList(name string) []string { return r.values[name] }
 
-func (r *request) addMissing(parameter string) {
-	r.add("missing", []any{"query", parameter}, "Field required", jsonNull, nil)
-}
-
-// queryInts returns the values of an integer parameter that can be repeated.
-func (r *request) queryInts(name string) []int64 {
-	var values []int64
-	for i, text := range r.queryValues(name) {
-		n, _ := integerText(&r.validator, []any{"query", name, i}, encode(text)).(int64)
-		values = append(values, n)
-	}
-	return values
-}
-
-// queryLast returns the last value of a parameter.
+// queryLast returns a parameter.
 func (r *request) queryLast(name string) (value string, ok bool) {
-	values := r.query[name]
-	if len(values) == 0 {
+	if len(r.values[name]) == 0 {
 		return "", false
 	}
-	return values[len(values)-1], true
+	return r.values[name][0], true
 }
 
-// queryOne validates a parameter. It returns "" if the parameter is missing or not one of the
-// operation.
+// queryOne returns a parameter, "" if it is missing.
 func (r *request) queryOne(name string) string {
-	p := r.rules.parameters[name]
-	text, ok := r.queryLast(name)
-	if !ok && p.required {
-		r.addMissing(name)
-	}
-	if !ok || p.schema == nil {
-		return ""
-	}
-	value, _ := p.schema(&r.validator, []any{"query", name}, encode(text)).(string)
+	value, _ := r.queryLast(name)
 	return value
 }
 
-func (r *request) queryInt(name string, missing int) int {
-	text, ok := r.queryLast(name)
-	if !ok {
-		return missing
-	}
-	n, err := strconv.ParseInt(strings.TrimSpace(text), 10, 64)
-	if err != nil {
-		r.addInvalidInteger([]any{"query", name}, encode(text))
-	}
-	return int(max(math.MinInt, min(n, math.MaxInt)))
-}
-
-// queryRange returns an integer parameter from smallest to largest. There is no upper limit if
-// largest is 0.
-func (r *request) queryRange(name string, missing, smallest, largest int) int {
-	before := len(r.errors)
-	n := r.queryInt(name, missing)
-	text, _ := r.queryLast(name)
-	switch {
-	case len(r.errors) > before:
-	case n < smallest:
-		r.add("greater_than_equal", []any{"query", name},
-			fmt.Sprintf("Input should be greater than or equal to %d", smallest), encode(text), map[string]any{"ge": smallest})
-	case largest > 0 && n > largest:
-		r.add("less_than_equal", []any{"query", name},
-			fmt.Sprintf("Input should be less than or equal to %d", largest), encode(text), map[string]any{"le": largest})
-	}
+// queryInt returns an integer, 0 if it is missing.
+func (r *request) queryInt(name string) int {
+	n, _ := strconv.Atoi(r.queryOne(name))
 	return n
 }
 
-// queryBool returns nil if the parameter is missing.
-func (r *request) queryBool(name string) *bool {
-	text, ok := r.queryLast(name)
-	if !ok {
-		return nil
-	}
-	var b bool
-	switch strings.ToLower(text) {
-	case "true", "1", "t", "yes", "y", "on":
-		b = true
-	case "false", "0", "f", "no", "n", "off":
-	default:
-		r.add("bool_parsing", []any{"query", name},
-			"Input should be a valid boolean, unable to interpret input", encode(text), nil)
-	}
-	return &b
+func (r *request) queryBool(name string) bool { return r.queryOne(name) == "true" }
+
+// queryTime returns a date or date-time; ok is false if it is missing.
+func (r *request) queryTime(name string) (t time.Time, isDate, ok bool) {
+	return parseTime(r.queryOne(name))
 }
 
-// queryTime returns a date or date-time parameter.
-func (r *request) queryTime(name string) (t time.Time, isDate, ok bool) {
-	text, ok := r.queryLast(name)
-	if !ok {
-		return time.Time{}, false, false
+// cursor returns the cursor of a page by its present or its former name.
+func (r *request) cursor() (cursor string, ok bool) {
+	for _, name := range []string{"next_cursor", "cursor"} {
+		if texts := r.texts(parameter{name: name}); len(texts) > 0 {
+			return texts[0], true
+		}
 	}
-	t, isDate, ok = parseTime(text)
-	if !ok {
-		r.addInvalidDate([]any{"query", name}, encode(text))
-	}
-	return t, isDate, ok
+	return "", false
 }

@@ -252,12 +252,8 @@ func (s *Server) SetMissing(orderID uuid.UUID, markerID int64, reason string) er
 	})
 }
 
-func (s *Server) getResults(r *request) (any, error) {
-	o, err := s.requestedResults(r)
-	switch {
-	case err != nil:
-		return nil, err
-	case o.results != nil:
+func (s *Server) getResults(_ *request, o *order) (any, error) {
+	if o.results != nil {
 		return o.setResults(), nil
 	}
 	return o.inventResults(), nil
@@ -268,11 +264,7 @@ func (o *order) setResults() *response {
 	return &response{statusCode: http.StatusOK, body: o.results, contentType: contentTypeOf(string(o.results))}
 }
 
-func (s *Server) getResultsMetadata(r *request) (any, error) {
-	o, err := s.requestedResults(r)
-	if err != nil {
-		return nil, err
-	}
+func (s *Server) getResultsMetadata(_ *request, o *order) (any, error) {
 	return o.inventResults().Metadata, nil
 }
 

@@ -7,7 +7,6 @@ import (
 	"math"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 
@@ -16,14 +15,27 @@ import (
 
 // rules has what the public API reference says of the requests of an operation.
 type rules struct {
-	body       schema               // nil if the operation has no body
-	parameters map[string]parameter // of the path and the query
+	body       schema // nil if the operation has no JSON body
+	optional   bool   // the body may be empty
+	parameters []parameter
 }
 
 type parameter struct {
-	schema   schema // of a string, or of each element of a list
-	required bool
+	in, name         string
+	schema           schema // of a string, or of each element of a list
+	required, isList bool
+	missing          string // the default, "" for none
 }
+
+// ownBodies are the bodies of requests that the public API reference has differently or not at all.
+var ownBodies = map[string]schema{
+	"POST /v3/order":                   createOrderSchema,
+	"POST /v3/order/import":            importOrderSchema,
+	"PATCH /v2/team/source/priorities": arrayOf(prioritySchema),
+}
+
+// optionalBodies are the operations whose body may be empty.
+var optionalBodies = []string{"POST /v3/order/{order_id}/test", "POST " + webhookPath + "/secret/rotate"}
 
 // sameRules has the operations of the public API reference for those that it has under another
 // name.
@@ -33,8 +45,6 @@ var sameRules = map[string]string{
 	"GET /v2/user/":     "GET /v2/user",
 	"POST /v2/user/":    "POST /v2/user",
 	"POST " + orgPath + "/team/{team_id}/create_access_token": "POST " + orgPath + "/team/{team_id}/create_api_access_token",
-	"GET /v2/timeseries/{user_id}/{resource}/grouped":         "GET /v2/timeseries/{user_id}/glucose/grouped",
-	"GET /v2/summary/{resource}/{user_id}":                    "GET /v2/summary/activity/{user_id}",
 }
 
 // rulesOf returns the rules of an operation.
@@ -49,15 +59,11 @@ func rulesOf(operation string) *rules {
 var allRules = sync.OnceValue(func() map[string]*rules {
 	all := map[string]*rules{}
 	for _, o := range reference.Operations() {
-		v := &rules{parameters: map[string]parameter{}}
+		v := &rules{body: ownBodies[o.String()], optional: slices.Contains(optionalBodies, o.String())}
 		for _, p := range o.Parameters {
-			t := reference.ParseType(o.API, p.Type)
-			if t.Kind == reference.Array {
-				t = *t.Elem
-			}
-			v.parameters[p.Name] = parameter{textSchema(t, p), p.Required && p.In == "query"}
+			v.parameters = append(v.parameters, newParameter(o, p))
 		}
-		if o.Body != "" {
+		if v.body == nil && o.Body != "" && !o.Form {
 			t := reference.ParseType(o.API, o.Body)
 			v.body = schemaBuilder{patch: o.Method == "PATCH", top: t.Key()}.schema(t, reference.Field{})
 		}
@@ -66,14 +72,36 @@ var allRules = sync.OnceValue(func() map[string]*rules {
 	return all
 })
 
+func newParameter(o reference.Operation, p reference.Parameter) parameter {
+	t := reference.ParseType(o.API, p.Type)
+	v := parameter{in: p.In, name: p.Name, required: p.Required, isList: t.Kind == reference.Array}
+	if v.isList {
+		t = *t.Elem
+	} else if _, missing, ok := strings.Cut(p.Rules, "default="); ok { // the last of the rules
+		v.missing = strings.Trim(missing, `"`)
+	}
+	v.schema = textSchema(t, p, o.Path)
+	return v
+}
+
 // textSchema returns the schema of a parameter, which is text. The service validates IDs of users
-// that the reference calls strings.
-func textSchema(t reference.Type, p reference.Parameter) schema {
+// and dates that the reference calls strings, and fails for too many users.
+func textSchema(t reference.Type, p reference.Parameter, path string) schema {
 	switch {
-	case t.Name == "integer":
+	case path == "/v2/user" && t.Name == "integer":
 		return integerText
+	case t.Name == "integer" && strings.HasSuffix(p.Name, "limit"):
+		return within(integerText, 1, math.MaxInt64)
+	case t.Name == "integer":
+		return limited(integerText, p.Rules)
+	case t.Name == "number":
+		return limited(numberText, p.Rules)
+	case t.Name == "boolean":
+		return booleanText
 	case p.Name == "user_id":
 		return uuidSchema
+	case (t.Name == "string" || t.Name == "date-time") && strings.HasSuffix(p.Name, "_date"):
+		return dateText
 	}
 	return schemaBuilder{}.schema(t, reference.Field{Limits: p.Rules})
 }
@@ -192,22 +220,19 @@ func basicSchema(name, limits string) schema {
 	if s := basicSchemas[name]; s != nil {
 		return s
 	}
-	limit := func(name string, missing int64) int64 {
-		_, text, ok := strings.Cut(limits, name+"=")
-		text, _, _ = strings.Cut(text, " ")
-		if n, err := strconv.ParseFloat(text, 64); ok && err == nil {
-			return int64(n)
-		}
-		return missing
-	}
 	if name == "integer" {
-		return integerRange(limit("minimum", math.MinInt64), limit("maximum", math.MaxInt64))
+		return limited(integerSchema, limits)
 	}
 	var pattern *regexp.Regexp
 	if _, text, ok := strings.Cut(limits, "pattern="); ok { // the last of the limits
 		pattern = regexp.MustCompile(text)
 	}
-	return boundedString(int(limit("minLength", 0)), int(limit("maxLength", math.MaxInt32)), pattern)
+	return boundedString(int(reference.Limit(limits, "minLength", 0)), int(reference.Limit(limits, "maxLength", math.MaxInt32)), pattern)
+}
+
+// limited is the schema of a number within limits.
+func limited(number schema, limits string) schema {
+	return within(number, reference.Limit(limits, "minimum", math.MinInt64), reference.Limit(limits, "maximum", math.MaxInt64))
 }
 
 // arrayWithLimit rejects an array without elements if it needs one.

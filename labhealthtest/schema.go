@@ -295,7 +295,7 @@ func integerSchema(v *validator, location []any, raw json.RawMessage) any {
 // integerText is the schema of an integer in a path or a query, which are text.
 func integerText(v *validator, location []any, raw json.RawMessage) any {
 	text, _ := unquote(raw)
-	n, err := strconv.ParseInt(text, 10, 64)
+	n, err := strconv.ParseInt(strings.TrimSpace(text), 10, 64)
 	if err != nil {
 		v.addInvalidInteger(location, raw)
 	}
@@ -306,20 +306,50 @@ func (v *validator) addInvalidInteger(location []any, raw []byte) {
 	v.add("int_parsing", location, "Input should be a valid integer, unable to parse string as an integer", raw, nil)
 }
 
-// integerRange is the schema of an integer from smallest to largest.
-func integerRange(smallest, largest int64) schema {
+// numberText is the schema of a number in a query.
+func numberText(v *validator, location []any, raw json.RawMessage) any {
+	text, _ := unquote(raw)
+	n, err := strconv.ParseFloat(strings.TrimSpace(text), 64)
+	if err != nil {
+		v.add("float_parsing", location, "Input should be a valid number, unable to parse string as a number", raw, nil)
+	}
+	return n
+}
+
+// within is the schema of a number from smallest to largest.
+func within(number schema, smallest, largest float64) schema {
 	return func(v *validator, location []any, raw json.RawMessage) any {
-		n, ok := integerSchema(v, location, raw).(int64)
+		before := len(v.errors)
+		value := number(v, location, raw)
+		n, ok := value.(float64)
+		if !ok {
+			integer, _ := value.(int64)
+			n = float64(integer)
+		}
 		switch {
-		case ok && n < smallest:
-			v.add("greater_than_equal", location, fmt.Sprintf("Input should be greater than or equal to %d", smallest), raw,
+		case len(v.errors) > before:
+		case n < smallest:
+			v.add("greater_than_equal", location, "Input should be greater than or equal to "+decimal(smallest), raw,
 				map[string]any{"ge": smallest})
-		case ok && n > largest:
-			v.add("less_than_equal", location, fmt.Sprintf("Input should be less than or equal to %d", largest), raw,
+		case n > largest:
+			v.add("less_than_equal", location, "Input should be less than or equal to "+decimal(largest), raw,
 				map[string]any{"le": largest})
 		}
-		return n
+		return value
 	}
+}
+
+func decimal(n float64) string { return strconv.FormatFloat(n, 'f', -1, 64) }
+
+// booleanText is the schema of a boolean in a query.
+func booleanText(v *validator, location []any, raw json.RawMessage) any {
+	text, _ := unquote(raw)
+	text = strings.ToLower(text)
+	isTrue := slices.Contains([]string{"true", "1", "t", "yes", "y", "on"}, text)
+	if !isTrue && !slices.Contains([]string{"false", "0", "f", "no", "n", "off"}, text) {
+		v.add("bool_parsing", location, "Input should be a valid boolean, unable to interpret input", raw, nil)
+	}
+	return isTrue
 }
 
 func booleanSchema(v *validator, location []any, raw json.RawMessage) any {

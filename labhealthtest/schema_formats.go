@@ -83,6 +83,13 @@ func (v *validator) addInvalidDate(location []any, raw []byte) {
 		map[string]any{"error": reason})
 }
 
+// dateText is the schema of a date or date-time in a query.
+var dateText = stringOf(func(v *validator, location []any, s string, raw json.RawMessage) {
+	if _, _, ok := parseTime(s); !ok {
+		v.addInvalidDate(location, raw)
+	}
+})
+
 func dateTimeSchema(v *validator, location []any, raw json.RawMessage) any {
 	s, ok := unquote(raw)
 	if !ok {

@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"github.com/google/uuid"
+
+	"github.com/labhealth/labhealth-go/internal/reference"
 )
 
 // organisationServer returns the server that has the management API. While a request is processed,
@@ -50,9 +52,6 @@ type teamDetailsKey struct {
 
 // requestedOwnTeam returns the team in the path, which must be that of the key.
 func (s *Server) requestedOwnTeam(r *request) (*team, error) {
-	if err := r.err(); err != nil {
-		return nil, err
-	}
 	if r.pathUUID("team_id") != s.TeamID || s.ownTeam() == nil {
 		return nil, teamNotFound
 	}
@@ -60,11 +59,7 @@ func (s *Server) requestedOwnTeam(r *request) (*team, error) {
 }
 
 // getOwnTeam responds with the settings of the sandbox, which the management API changes.
-func (s *Server) getOwnTeam(r *request) (any, error) {
-	t, err := s.requestedOwnTeam(r)
-	if err != nil {
-		return nil, err
-	}
+func (s *Server) getOwnTeam(_ *request, t *team) (any, error) {
 	v := teamDetails{
 		ID: t.ID, OrgID: s.OrgID, Name: t.Name, APIKeys: []teamDetailsKey{}, Configuration: t.Sandbox.configuration(),
 		TestkitsTexts: t.Sandbox.SMS, Communication: t.Sandbox.SMS || t.Sandbox.Email, SMS: t.Sandbox.SMS, Email: t.Sandbox.Email,
@@ -97,10 +92,7 @@ func (v *settings) configuration() map[string]any {
 }
 
 // listPhysicians responds with one invented physician.
-func (s *Server) listPhysicians(r *request) (any, error) {
-	if _, err := s.requestedOwnTeam(r); err != nil {
-		return nil, err
-	}
+func (s *Server) listPhysicians(*request, *team) (any, error) {
 	return []map[string]string{{"first_name": "Alan", "last_name": "Example", "npi": "1234567893"}}, nil
 }
 
@@ -110,9 +102,6 @@ const maxFound = 100
 // searchUsers matches any part of the IDs of users, ignoring case.
 func (s *Server) searchUsers(r *request) (any, error) {
 	part := r.queryOne("query_id")
-	if err := r.err(); err != nil {
-		return nil, err
-	}
 	found := []*user{}
 	for _, u := range s.users {
 		text := strings.ToLower(u.ClientUserID) + " " + u.UserID.String()
@@ -130,17 +119,14 @@ type priorities struct {
 	object   json.RawMessage
 }
 
-var (
-	priorityResourceSchema = enum("workouts", "activity", "sleep", "body", "timeseries")
-	prioritiesSchema       = object(required("data_type", priorityResourceSchema))
-)
+// prioritySchema returns the object itself.
+func prioritySchema(v *validator, location []any, raw json.RawMessage) any {
+	object(required("data_type", enum(reference.Enumerations()["PriorityResource"]...)))(v, location, raw)
+	return raw
+}
 
 func (s *Server) listPriorities(r *request) (any, error) {
-	dataType := r.queryOne("data_type")
-	if err := r.err(); err != nil {
-		return nil, err
-	}
-	return s.prioritiesOf(dataType), nil
+	return s.prioritiesOf(r.queryOne("data_type")), nil
 }
 
 // prioritiesOf returns the priorities of one kind of data, or all if it is empty.
@@ -157,22 +143,14 @@ func (s *Server) prioritiesOf(dataType string) []json.RawMessage {
 // patchPriorities replaces the priorities of the kinds of data in the body, a list of objects.
 func (s *Server) patchPriorities(r *request) (any, error) {
 	var body []json.RawMessage
-	r.decodeAs(arrayOf(anySchema), &body)
-	if err := r.err(); err != nil {
-		return nil, err
-	}
-	var changed []priorities
-	for i, object := range body {
-		fields, _ := prioritiesSchema(&r.validator, []any{"body", i}, object).(map[string]any)
-		dataType, _ := fields["data_type"].(string)
-		changed = append(changed, priorities{dataType, object})
-	}
-	if err := r.err(); err != nil {
-		return nil, err
-	}
-	for _, p := range changed {
-		removeFunc(&s.priorities, func(old priorities) bool { return old.dataType == p.dataType })
-		s.priorities = append(s.priorities, p)
+	r.decode(&body)
+	for _, object := range body {
+		var kind struct {
+			DataType string `json:"data_type"`
+		}
+		json.Unmarshal(object, &kind)
+		removeFunc(&s.priorities, func(old priorities) bool { return old.dataType == kind.DataType })
+		s.priorities = append(s.priorities, priorities{kind.DataType, object})
 	}
 	return s.prioritiesOf(""), nil
 }

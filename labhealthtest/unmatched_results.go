@@ -5,7 +5,6 @@ package labhealthtest
 import (
 	"bytes"
 	"net/http"
-	"slices"
 	"strings"
 	"time"
 
@@ -94,21 +93,11 @@ var unmatchedFilters = []filter[*unmatchedResult]{
 	equals("decision_code", func(v *unmatchedResult) string { return v.DecisionCode }),
 	equals("lab_slug", func(v *unmatchedResult) string { return v.Lab["slug"].(string) }),
 	equals("status", func(v *unmatchedResult) string { return v.Status }),
-	createdFilter("created_at_start", func(day, limit string) bool { return day >= limit }),
-	createdFilter("created_at_end", func(day, limit string) bool { return day <= limit }),
+	since("created_at_start", func(v *unmatchedResult) time.Time { return time.Time(v.CreatedAt) }),
+	until("created_at_end", func(v *unmatchedResult) time.Time { return time.Time(v.CreatedAt) }),
 	contains("search_input", func(v *unmatchedResult) string {
 		return strings.ToLower(v.Patient["first_name"].(string) + " " + v.Patient["last_name"].(string) + " " + v.ID.String())
 	}),
-}
-
-func createdFilter(name string, match func(day, limit string) bool) filter[*unmatchedResult] {
-	return func(r *request) func(*unmatchedResult) bool {
-		limit := r.queryOne(name)
-		if limit == "" {
-			return nil
-		}
-		return func(v *unmatchedResult) bool { return match(time.Time(v.CreatedAt).Format(time.DateOnly), limit) }
-	}
 }
 
 func (s *Server) listUnmatchedResults(r *request) (any, error) {
@@ -120,17 +109,13 @@ func (s *Server) listUnmatchedResults(r *request) (any, error) {
 	return page, err
 }
 
-// requestedUnmatched returns the result in the path of a valid request.
+// requestedUnmatched returns the result in the path.
 func (s *Server) requestedUnmatched(r *request) (*unmatchedResult, error) {
-	if err := r.err(); err != nil {
-		return nil, err
-	}
 	id := r.pathUUID("raw_result_id")
-	i := slices.IndexFunc(s.unmatched, func(v *unmatchedResult) bool { return v.ID == id })
-	if i < 0 {
-		return nil, reject(http.StatusNotFound, "Unmatched result not found")
+	if v, ok := first(s.unmatched, func(v *unmatchedResult) bool { return v.ID == id }); ok {
+		return v, nil
 	}
-	return s.unmatched[i], nil
+	return nil, reject(http.StatusNotFound, "Unmatched result not found")
 }
 
 func (s *Server) getUnmatchedResult(r *request) (any, error) { return s.requestedUnmatched(r) }
@@ -148,17 +133,13 @@ var (
 )
 
 // acceptUnmatchedResult completes the only candidate that the body selects.
-func (s *Server) acceptUnmatchedResult(r *request) (any, error) {
+func (s *Server) acceptUnmatchedResult(r *request, v *unmatchedResult) (any, error) {
 	var body struct {
 		UserID  *uuid.UUID `json:"user_id"`
 		OrderID *uuid.UUID `json:"order_id"`
 		Note    *string    `json:"note"`
 	}
 	r.decode(&body)
-	v, err := s.requestedUnmatched(r)
-	if err != nil {
-		return nil, err
-	}
 	candidates := selectFunc(v.orders, func(o *order) bool {
 		return (body.UserID == nil || o.UserID == *body.UserID) && (body.OrderID == nil || o.ID == *body.OrderID)
 	})
@@ -184,17 +165,13 @@ func (s *Server) acceptUnmatchedResult(r *request) (any, error) {
 }
 
 // resolveUnmatchedResult leaves a result of which the team is unsure to the service.
-func (s *Server) resolveUnmatchedResult(r *request) (any, error) {
+func (s *Server) resolveUnmatchedResult(r *request, v *unmatchedResult) (any, error) {
 	var body struct {
 		Action string  `json:"action"`
 		Note   *string `json:"note"`
 	}
 	r.decode(&body)
-	v, err := s.requestedUnmatched(r)
-	switch {
-	case err != nil:
-		return nil, err
-	case v.Status != "pending_customer_review":
+	if v.Status != "pending_customer_review" {
 		return nil, alreadyDecided
 	}
 	status := "resolved"
@@ -268,13 +245,7 @@ type testRequest struct {
 func (s *Server) createTestRun(r *request) (any, error) {
 	var body testRequest
 	key := r.header.Get("X-Idempotency-Key")
-	if key == "" {
-		r.add("missing", []any{"header", "X-Idempotency-Key"}, "Field required", jsonNull, nil)
-	}
 	r.decode(&body)
-	if err := r.err(); err != nil {
-		return nil, err
-	}
 	for _, run := range s.testRuns {
 		if run.key == key {
 			if !bytes.Equal(run.sent, r.body) {
@@ -307,7 +278,7 @@ func (s *Server) executeTest(run *testRun, body *testRequest, now time.Time) {
 		fail("lab_test_not_found", "The lab test does not exist")
 		return
 	}
-	c := testCases[slices.IndexFunc(testCases, func(c testCase) bool { return c.Case == body.Case })]
+	c, _ := first(testCases, func(c testCase) bool { return c.Case == body.Case })
 	var orders []*order
 	for _, role := range c.Roles {
 		o := s.orderByID[body.Orders[role]]
@@ -315,7 +286,7 @@ func (s *Server) executeTest(run *testRun, body *testRequest, now time.Time) {
 		case body.OrderSource == "managed":
 			o = s.addInventedOrder(s.testUser(), test, 0)
 			s.emitOrder(o)
-			s.setStatus(o, statusWith(o.Details.Type, c.Statuses[role]), "", now)
+			s.setStatus(o, statusOf(o.Details.Type, c.Statuses[role]), "", now)
 			s.emitOrder(o)
 		case o == nil:
 			fail("order_not_found", "The order of the role "+role+" does not exist")
@@ -334,15 +305,6 @@ func (s *Server) executeTest(run *testRun, body *testRequest, now time.Time) {
 	run.Status, run.Stage, run.RawResultID = "succeeded", "succeeded", &v.ID
 }
 
-// statusWith returns the status of a collection method with this low-level part.
-func statusWith(method, low string) string {
-	top := map[string]string{"completed": "completed", "cancelled": "cancelled"}[low]
-	if top == "" {
-		top = "received"
-	}
-	return top + "." + method + "." + low
-}
-
 // testUser returns the user of the orders that tests create.
 func (s *Server) testUser() *user {
 	const name = "unmatched-result-test"
@@ -353,13 +315,9 @@ func (s *Server) testUser() *user {
 }
 
 func (s *Server) getTestRun(r *request) (any, error) {
-	if err := r.err(); err != nil {
-		return nil, err
-	}
 	id := r.pathUUID("run_id")
-	i := slices.IndexFunc(s.testRuns, func(run *testRun) bool { return run.RunID == id })
-	if i < 0 {
-		return nil, reject(http.StatusNotFound, "Test run not found")
+	if run, ok := first(s.testRuns, func(run *testRun) bool { return run.RunID == id }); ok {
+		return run, nil
 	}
-	return s.testRuns[i], nil
+	return nil, reject(http.StatusNotFound, "Test run not found")
 }

@@ -15,11 +15,7 @@ const undoPeriod = 7 * 24 * time.Hour
 var success = map[string]bool{"success": true}
 
 // deleteUser removes a user from all lists and releases the client user ID. Orders remain.
-func (s *Server) deleteUser(r *request) (any, error) {
-	u, err := s.requestedUser(r)
-	if err != nil {
-		return nil, err
-	}
+func (s *Server) deleteUser(r *request, u *user) (any, error) {
 	u.deletedAt = r.now
 	u.ConnectedSources, u.pulls = []*connectedSource{}, nil
 	i, _ := slices.BinarySearchFunc(s.users, u, compareNumber)

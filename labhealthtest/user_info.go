@@ -8,13 +8,9 @@ import (
 )
 
 // updateUserInfo keeps optional fields that the body does not have. Null clears them.
-func (s *Server) updateUserInfo(r *request) (any, error) {
+func (s *Server) updateUserInfo(r *request, u *user) (any, error) {
 	var body map[string]any
 	r.decode(&body)
-	u, err := s.requestedUser(r)
-	if err != nil {
-		return nil, err
-	}
 	if u.info == nil {
 		u.info = map[string]any{
 			"medical_proxy": nil, "race": nil, "ethnicity": nil, "sexual_orientation": nil, "gender_identity": nil,
@@ -25,11 +21,7 @@ func (s *Server) updateUserInfo(r *request) (any, error) {
 	return u.info, nil
 }
 
-func (s *Server) getUserInfo(r *request) (any, error) {
-	u, err := s.requestedUser(r)
-	if err != nil {
-		return nil, err
-	}
+func (s *Server) getUserInfo(_ *request, u *user) (any, error) {
 	if u.info == nil {
 		return nil, reject(http.StatusNotFound, "User info not found")
 	}

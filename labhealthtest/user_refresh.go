@@ -5,8 +5,6 @@ package labhealthtest
 import (
 	"net/http"
 	"slices"
-	"strconv"
-	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -26,12 +24,7 @@ type refreshed struct {
 // refreshUser responds at once. A source whose historical pull is not done is in progress, and one
 // whose connection does not work has failed. The status of a response to more refreshes than are
 // allowed is not documented.
-func (s *Server) refreshUser(r *request) (any, error) {
-	r.checkTimeout()
-	u, err := s.requestedUser(r)
-	if err != nil {
-		return nil, err
-	}
+func (s *Server) refreshUser(r *request, u *user) (any, error) {
 	u.refreshes = slices.DeleteFunc(u.refreshes, func(t time.Time) bool { return r.now.Sub(t) >= time.Hour })
 	if len(u.refreshes) >= maxRefreshes {
 		return nil, reject(http.StatusTooManyRequests, "A user can be refreshed 8 times per hour")
@@ -64,22 +57,4 @@ func (s *Server) refreshUser(r *request) (any, error) {
 		}{false, u.UserID, "No source could be refreshed", v.FailedSources})}
 	}
 	return v, nil
-}
-
-// checkTimeout validates the timeout, a number of seconds.
-func (r *request) checkTimeout() {
-	text, ok := r.queryLast("timeout")
-	if !ok {
-		return
-	}
-	seconds, err := strconv.ParseFloat(strings.TrimSpace(text), 64)
-	location := []any{"query", "timeout"}
-	switch {
-	case err != nil:
-		r.add("float_parsing", location, "Input should be a valid number, unable to parse string as a number", encode(text), nil)
-	case seconds < 5:
-		r.add("greater_than_equal", location, "Input should be greater than or equal to 5", encode(text), map[string]any{"ge": 5.0})
-	case seconds > 60:
-		r.add("less_than_equal", location, "Input should be less than or equal to 60", encode(text), map[string]any{"le": 60.0})
-	}
 }

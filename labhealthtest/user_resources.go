@@ -105,7 +105,6 @@ func (u *user) resourcesFrom(match func(slug string) bool) userResources {
 
 // listResources omits users without a resource.
 func (s *Server) listResources(r *request) (any, error) {
-	r.queryOne("provider")
 	return listUserPages(s, r, func(u *user, match func(string) bool) (userResources, bool) {
 		v := u.resourcesFrom(match)
 		return v, len(v.Provider) > 0
@@ -124,10 +123,6 @@ type userPage[E any] struct {
 func listUserPages[E any](s *Server, r *request, element func(u *user, match func(slug string) bool) (E, bool)) (any, error) {
 	userID := r.queryOne("user_id")
 	provider, byProvider := r.queryLast("provider")
-	limit := r.queryRange("user_limit", 50, 1, 0)
-	if err := r.err(); err != nil {
-		return nil, err
-	}
 	last, err := s.lastListedUser(r)
 	if err != nil {
 		return nil, err
@@ -141,7 +136,7 @@ func listUserPages[E any](s *Server, r *request, element func(u *user, match fun
 		if !ok {
 			continue
 		}
-		if len(page.Data) == limit {
+		if len(page.Data) == r.queryInt("user_limit") {
 			page.NextCursor = encodeCursor(string(previous[:]))
 			page.Next = page.NextCursor
 			break

@@ -114,11 +114,28 @@ func (s *Server) user(id uuid.UUID) *user {
 	return nil
 }
 
-// requestedUser returns the user in the path of a valid request.
-func (s *Server) requestedUser(r *request) (*user, error) {
-	if err := r.err(); err != nil {
-		return nil, err
+// withUser calls f with a user.
+func (s *Server) withUser(id uuid.UUID, f func(*user) error) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if u := s.user(id); u != nil {
+		return f(u)
 	}
+	return errNoUser
+}
+
+// withSource calls f with a source that a user has connected.
+func (s *Server) withSource(userID uuid.UUID, slug string, f func(*user, *connectedSource) error) error {
+	return s.withUser(userID, func(u *user) error {
+		if c := u.connection(slug); c != nil {
+			return f(u, c)
+		}
+		return errNotConnected
+	})
+}
+
+// requestedUser returns the user in the path.
+func (s *Server) requestedUser(r *request) (*user, error) {
 	id := r.pathUUID("user_id")
 	if u := s.user(id); u != nil {
 		return u, nil
@@ -131,11 +148,7 @@ func (s *Server) requestedUser(r *request) (*user, error) {
 
 // listUsers pages by offset and limit. The service does not validate their range but fails.
 func (s *Server) listUsers(r *request) (any, error) {
-	offset := r.queryInt("offset", 0)
-	limit := r.queryInt("limit", 100)
-	if err := r.err(); err != nil {
-		return nil, err
-	}
+	offset, limit := r.queryInt("offset"), r.queryInt("limit")
 	if offset < 0 || limit < 1 || limit > 500 {
 		return nil, errInternal
 	}
@@ -159,9 +172,6 @@ func (s *Server) createUser(r *request) (any, error) {
 		IngestionEnd      *string `json:"ingestion_end"`
 	}
 	r.decode(&body)
-	if err := r.err(); err != nil {
-		return nil, err
-	}
 	if u := s.userByClient[body.ClientUserID]; u != nil {
 		return nil, reject(http.StatusBadRequest, struct {
 			ErrorType    string    `json:"error_type"`
@@ -179,13 +189,9 @@ func (s *Server) createUser(r *request) (any, error) {
 
 // patchUser changes the fields of the body. Null clears a field. A client user ID in use is a 409
 // response here, and a 400 response in createUser.
-func (s *Server) patchUser(r *request) (any, error) {
+func (s *Server) patchUser(r *request, u *user) (any, error) {
 	var body map[string]*string
 	r.decode(&body)
-	u, err := s.requestedUser(r)
-	if err != nil {
-		return nil, err
-	}
 	if len(body) == 0 {
 		return nil, reject(http.StatusBadRequest, "Nothing to patch")
 	}

@@ -19,10 +19,7 @@ var notFound = reject(http.StatusNotFound, "Not Found")
 // period returns the start and end of a list of wearable data. A date includes the whole day. A
 // list without an end has no limit.
 func (r *request) period() (start, end time.Time) {
-	start, _, ok := r.queryTime("start_date")
-	if _, sent := r.queryLast("start_date"); !ok && !sent {
-		r.add("missing", []any{"query", "start_date"}, "Field required", jsonNull, nil)
-	}
+	start, _, _ = r.queryTime("start_date")
 	end, isDate, ok := r.queryTime("end_date")
 	switch {
 	case !ok:
@@ -35,26 +32,19 @@ func (r *request) period() (start, end time.Time) {
 
 // fromProvider returns the condition that the parameter provider sets. It can be empty.
 func (r *request) fromProvider() func(provider string) bool {
-	want, _ := r.queryLast("provider")
+	want := r.queryOne("provider")
 	return func(provider string) bool { return want == "" || provider == want }
 }
 
 // listSummaries responds with a list, which for meals has the name meals, or with a profile.
-func (s *Server) listSummaries(r *request) (any, error) {
+func (s *Server) listSummaries(r *request, u *user) (any, error) {
 	resource := r.vars["resource"]
-	if inventedSummaries[resource] == nil {
-		return nil, notFound
-	}
 	first, last := "", "9999-12-31"
 	if resource != "profile" {
 		start, end := r.period()
 		first, last = start.UTC().Format(time.DateOnly), end.UTC().Format(time.DateOnly)
 	}
 	matches := r.fromProvider()
-	u, err := s.requestedUser(r)
-	if err != nil {
-		return nil, err
-	}
 	list := []json.RawMessage{}
 	if u.wearables != nil {
 		for _, v := range u.wearables.summaries[resource] {
@@ -83,18 +73,10 @@ type sampleGroup struct {
 
 // listSamples responds with a page of samples in the order of time, grouped by provider and source.
 // Its cursor identifies the last sample.
-func (s *Server) listSamples(r *request) (any, error) {
+func (s *Server) listSamples(r *request, u *user) (any, error) {
 	resource := r.vars["resource"]
-	api, event := resourceNames(resource)
-	if _, ok := sampleKinds[event]; !ok || api != resource {
-		return nil, notFound
-	}
 	start, end := r.period()
 	matches := r.fromProvider()
-	u, err := s.requestedUser(r)
-	if err != nil {
-		return nil, err
-	}
 	var list []*storedSample
 	if u.wearables != nil {
 		list = selectFunc(u.wearables.samples[resource], func(v *storedSample) bool {
@@ -102,7 +84,8 @@ func (s *Server) listSamples(r *request) (any, error) {
 			return matches(v.provider) && !at.Before(start) && !at.After(end)
 		})
 	}
-	if list, err = afterCursor(r, list); err != nil {
+	list, err := afterCursor(r, list)
+	if err != nil {
 		return nil, err
 	}
 	var next *string
@@ -120,10 +103,7 @@ func (s *Server) listSamples(r *request) (any, error) {
 
 // afterCursor returns the samples after the one that the cursor identifies, which need not exist.
 func afterCursor(r *request, list []*storedSample) ([]*storedSample, error) {
-	cursor, ok := r.queryLast("next_cursor")
-	if !ok {
-		cursor, ok = r.queryLast("cursor")
-	}
+	cursor, ok := r.cursor()
 	if !ok {
 		return list, nil
 	}
@@ -155,9 +135,6 @@ func groupSamples(list []*storedSample) map[string][]*sampleGroup {
 }
 
 func (s *Server) getSleepStream(r *request) (any, error) {
-	if err := r.err(); err != nil {
-		return nil, err
-	}
 	if stream := s.sleeps[r.pathUUID("sleep_id")]; stream != nil {
 		return &response{statusCode: http.StatusOK, body: stream}, nil
 	}

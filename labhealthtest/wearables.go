@@ -121,19 +121,15 @@ func (o *dataOptions) source() json.RawMessage {
 
 // addData calls add for the wearable data of a user.
 func (s *Server) addData(userID uuid.UUID, add func(u *user, w *wearables) error) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	u := s.user(userID)
-	if u == nil {
-		return errNoUser
-	}
-	if u.wearables == nil {
-		u.wearables = &wearables{
-			summaries: map[string][]*storedSummary{}, samples: map[string][]*storedSample{}, person: binary.LittleEndian.Uint64(userID[:]),
+	return s.withUser(userID, func(u *user) error {
+		if u.wearables == nil {
+			u.wearables = &wearables{
+				summaries: map[string][]*storedSummary{}, samples: map[string][]*storedSample{}, person: binary.LittleEndian.Uint64(userID[:]),
+			}
 		}
-	}
-	u.wearables.changes++
-	return add(u, u.wearables)
+		u.wearables.changes++
+		return add(u, u.wearables)
+	})
 }
 
 // AddSummary adds an invented summary of a day of a user and returns its ID. The resource is

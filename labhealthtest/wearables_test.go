@@ -27,15 +27,7 @@ var (
 		}
 		return fields
 	})
-	referenceEnums = sync.OnceValue(func() map[string][]string {
-		values := map[string][]string{}
-		for _, e := range reference.Enums() {
-			if e.API == "team" {
-				values[e.Name] = e.Values
-			}
-		}
-		return values
-	})
+	referenceEnums = reference.Enumerations
 )
 
 // checkComponent reports how a JSON object differs from a component: missing and unknown fields,

@@ -30,15 +30,12 @@ type workoutStream struct {
 // daily.data.workout_stream.created with its ID. Every tenth heart rate is missing. AddWorkout
 // returns an error if the user does not exist.
 func (s *Server) AddWorkout(userID uuid.UUID, seconds int) (workoutID uuid.UUID, err error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	u := s.user(userID)
-	if u == nil {
-		return uuid.Nil, errNoUser
-	}
-	workoutID = s.addWorkout(seconds)
-	s.emitWorkoutStream(u, workoutID, &dataOptions{provider: "wahoo", shape: SourceNamed})
-	return workoutID, nil
+	err = s.withUser(userID, func(u *user) error {
+		workoutID = s.addWorkout(seconds)
+		s.emitWorkoutStream(u, workoutID, &dataOptions{provider: "wahoo", shape: SourceNamed})
+		return nil
+	})
+	return workoutID, err
 }
 
 // addWorkout adds a stream.
@@ -81,9 +78,6 @@ func (s *Server) emitWorkoutStream(u *user, workoutID uuid.UUID, o *dataOptions)
 }
 
 func (s *Server) getWorkoutStream(r *request) (any, error) {
-	if err := r.err(); err != nil {
-		return nil, err
-	}
 	if stream := s.workouts[r.pathUUID("workout_id")]; stream != nil {
 		return &response{statusCode: http.StatusOK, body: stream}, nil
 	}

@@ -3,10 +3,15 @@
 // separate from [labhealth.Client] because each API has its own keys, and a key must never reach
 // the other API. Options, errors, outcomes, retries and redaction are those of package labhealth.
 //
+//	client, err := management.NewClient(orgID, key, labhealth.WithBaseURL("https://…"))
+//
+// There is one base URL for all environments.
+//
 // The interface specification lists what can be managed, how requests are authenticated and what
-// the two kinds of keys permit. Source of everything else in the methods and their types: public
-// API reference only. A deployment may differ: see [labhealth.WithPath], [labhealth.WithQuery] and
-// [Client.Do]. Keys, signing secrets, tokens and connection strings are of type [labhealth.Secret].
+// the two kinds of keys ([NewClient]) permit. Source of everything else in the methods and their
+// types: public API reference only. A deployment may differ: see [labhealth.WithPath],
+// [labhealth.WithQuery] and [Client.Do]. Keys, signing secrets, tokens and connection strings are
+// of type [labhealth.Secret].
 //
 // Arguments are in the same order everywhere: the ID of the team, its environment and region, the
 // ID of the resource, and the body.

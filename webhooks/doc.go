@@ -16,28 +16,29 @@
 //
 // # Receiving
 //
-// A [Handler] verifies the signature of a delivery, parses it, calls the application once, and
-// responds as the sender expects. [NewRawHandler] returns one that stores deliveries first, to be
-// processed later. Other receivers can check signatures with a [Verifier] alone. Events received
-// through an event hub have the same bodies, possibly compressed: see the example of [Parse].
+// A delivery is a request with an event from the service, the sender. A [Handler] verifies its
+// signature, parses it, calls your function, and responds as the sender expects. [NewRawHandler]
+// returns one that stores deliveries first, to be processed later. Your own receiver can use a
+// [Verifier] alone. Events from an event hub have the same bodies, possibly compressed: see the
+// example of [Parse].
 //
 // # Delivery
 //
 // The sender waits 15 s for a response. A 2xx acknowledges the delivery; everything else is a
-// failure, redirects included. The sender makes up to eight attempts: at once, and 5 s, 5 min,
-// 30 min, 2 h, 5 h, 10 h and 10 h after the one before, 28 hours in all. It disables a receiver
-// that fails for five days. Each attempt has the same ID. Events arrive at least once and in any
-// order. Source: public API reference only, and for the ID the Standard Webhooks specification. The
-// 72 hours for which a [Handler] stores IDs are a choice of this package.
+// failure, redirects included. The sender makes up to eight attempts: at once, and 5 s, 5 min, 30
+// min, 2 h, 5 h, 10 h and 10 h after the one before, 28 hours in all. All attempts have the same
+// ID. The sender disables a receiver that fails for five days. Events arrive at least once and in
+// any order. Source: public API reference only, and for the ID the Standard Webhooks specification.
+// A [Handler] stores IDs for 72 hours, a choice of this package, to skip repeated deliveries.
 //
 // # Reading
 //
-// [Parse] decodes a body into an [Event], whose Data is one of the types of [Payload]: every
-// documented type of event has one. [EventTypes] lists them: the types of the event catalog in the
-// public API reference, and older ones. Nothing is lost. If the type is unknown, or the data does
-// not match the type, Data is an *[Unknown] with the raw JSON. RawJSON returns all received fields,
-// including those that the payload type does not have. Encoding an event as JSON writes them again,
-// with the program's changes applied.
+// [Parse] decodes a body into an [Event], whose Data has a Go type for each documented type of
+// event: see [Payload]. [EventTypes] lists the types of events: those of the catalog in the public
+// API reference, and older ones. If the type is unknown, or the data does not match it, Data is an
+// *[Unknown] with the raw JSON. Nothing is lost: RawJSON returns all received fields, including
+// those that the payload type does not have. Encoding an event as JSON writes them again, with the
+// program's changes applied.
 //
 // A malformed value, such as an invalid date, leaves its field zero, and Malformed lists the field.
 // [Event.Err] returns an error for malformed values and for data that does not match the type. If
@@ -46,16 +47,16 @@
 //
 // # Last write wins
 //
-// The same summary or sample arrives again and again, in different versions and in any order.
-// [Event.Keys] returns a [SummaryKey] or [SampleKey]s, which are equal for versions of the same
-// summary or sample. [Latest] keeps the latest version of each in memory, package
-// [github.com/labhealth/labhealth-go/webhooks/sqlstore] in a database.
+// Wearable data consists of summaries, such as of a night, and samples, which are measured values.
+// Each arrives again and again, in different versions and in any order. [Event.Keys] returns keys
+// ([SummaryKey] or [SampleKey]) that are equal for versions of the same one. [Latest] keeps the
+// latest version of each in memory, and package
+// [github.com/labhealth/labhealth-go/webhooks/sqlstore] keeps it in a database.
 //
 // # Lost events
 //
-// What was sent while no receiver was available can be read from the API. [ReadAll] reads the
-// wearable data of a user, as the events that would have delivered it. Methods of
-// [labhealth.Client] read the rest:
+// What you did not receive can be read from the API. [ReadAll] reads the wearable data of a user
+// and returns it as events. Methods of [labhealth.Client] read the rest:
 //
 //	Lost event                   How to read it back
 //	daily.data.*                 ReadAll, or ReadSummaries and ReadSamples for one resource
@@ -66,11 +67,9 @@
 //	labtest.order.*              Orders.List with UpdatedStartDate, or Orders.ResendEvents
 //	labtest.appointment.*        Appointments.Get for each order
 //	labtest.result.critical      Orders.Results for each order, with interpretations
-//	labtest.match_review.*       Do with GET /v3/unmatched_result
-//	lab_report.parsing_job.*     Do with GET /lab_report/v1/parser/job/{job_id}
-//	continuous_query.*           Do, see the public API reference
-//
-// The last three have no method here. Their operations are documented in the public API reference.
+//	labtest.match_review.*       UnmatchedResults.List, All
+//	lab_report.parsing_job.*     LabReports.Get for each job
+//	continuous_query.*           Do: no method; see the public API reference
 //
 // # Redaction
 //

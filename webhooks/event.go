@@ -112,15 +112,14 @@ func (e *ParseError) Error() string {
 }
 
 // Parse parses an event. It copies what it keeps: the caller may reuse the body. Strings of the
-// event are parts of the copy of the body unless that is larger than 16 KiB: a program that stores
-// one of them for long, but not the event, stores the copy too, and avoids that with
-// [strings.Clone].
+// event are parts of that copy, unless it is larger than 16 KiB: keeping one of them keeps the
+// whole copy in memory. [strings.Clone] avoids that.
 //
-// It returns a *[ParseError] only if the body is not a JSON object in valid UTF-8 with at most
-// 1,000 levels of nesting. A byte order mark before the object is skipped, and is not part of the
-// raw JSON of the event. An unknown type, or data that does not match the type, is not an error,
-// because the sender disables receivers that reject events. The data of such an event is an
-// [*Unknown].
+// The body must be a JSON object in valid UTF-8, with at most 1,000 levels of nesting; otherwise
+// the error is a *[ParseError]. There is no other error. A byte order mark before the object is
+// skipped, and is not part of the raw JSON of the event. An unknown type, or data that does not
+// match the type, gives an [*Unknown] as the data and no error, because the sender disables
+// receivers that reject events.
 //
 // Parse does not verify who sent the body.
 func Parse(body []byte) (*Event, error) { return parse(bytes.Clone(body)) }

@@ -40,34 +40,33 @@ const senderTimeout = 15 * time.Second
 //   - If the application does not return by the deadline, the response is 503 and the call
 //     continues. [Handler.Shutdown] waits for it. The next delivery of the event starts a new call.
 //     If the late call succeeds, its ID is stored then.
-//   - An error that matches [ErrPermanent] recurs with each delivery. The body goes to the
-//     dead-letter function and the delivery is acknowledged. Without such a function the body would
-//     be lost, so the response is 503. Set [WithDeadLetter]: the
-//     sender may disable a receiver that fails for days.
+//   - An error that matches [ErrPermanent] would recur in each attempt: the body goes to the
+//     dead-letter function and the delivery is acknowledged. Without a dead-letter function the
+//     body would be lost, so the response is 503. Set [WithDeadLetter]: the sender may disable a
+//     receiver that fails for days.
 //   - A panic of the application is recovered and treated as a failure. Its stack is reported. The
 //     panic value may hold patient data and is never shown.
-//   - A delivery with the ID of one in flight waits for it and shares its response. A delivery with
-//     the ID of one that succeeded is acknowledged without processing. IDs of failed deliveries are
-//     not stored. Deliveries without an ID, which only [Unsigned] accepts, are always processed.
-//   - A message that a person sends again from the sender's portal has the same ID. While that is
-//     stored, the message gets a 204 and is not processed: the reason is [ReasonDuplicate]. To
-//     apply it again, pass its body to [Parse] and the event to the application, read the data back
-//     (see Lost events in the package documentation), or remove the ID from the [Deduplicator]. The
-//     default one is empty after a restart.
+//   - A delivery whose ID is in flight waits for the other one and shares its response. A delivery
+//     whose ID has succeeded is acknowledged without processing. IDs of failed deliveries are not
+//     stored. Deliveries without an ID, which only [Unsigned] accepts, are always processed.
+//   - An event that a person sends again from the sender's portal has the same ID. While the ID is
+//     stored, the response is 204 and the event is not processed: the reason is [ReasonDuplicate].
+//     To apply it again, pass its body to [Parse] and the event to the application, read the data
+//     back (see Lost events in the package documentation), or remove the ID from the
+//     [Deduplicator]. The default one is empty after a restart.
 //   - Bodies that are being received or processed use up to 256 MiB of memory
 //     ([WithInFlightLimit]). The limit includes unverified bodies: a signature can be checked only
 //     when its body is complete. A delivery with malformed signature headers or an expired
 //     timestamp gets a 401 before its body is read.
 //
-// What goes wrong is written to [slog.Default] as a warning that names what to change: at once, and
-// then ever less often, with the number of times. It holds no patient data. [WithWarnings]
-// sets another logger, and [WithLogger] logs each delivery instead.
+// Problems are written to [slog.Default] as warnings that name what to change: at once, then ever
+// less often, with their number. They hold no patient data. [WithWarnings] sets another logger, and
+// [WithLogger] logs each delivery instead.
 //
 // Events are delivered at least once (see Delivery in the package documentation). The
-// [Deduplicator] makes repeated processing rare, not impossible: an ID is lost if the process
-// crashes between the application's success and the moment the ID is stored, and by default IDs are
-// kept only in memory. Events that are applied with last write wins can be applied repeatedly
-// without harm.
+// [Deduplicator] makes repeated processing rare, not impossible: a crash can come between the
+// success of the application and the storing of the ID, and by default IDs are only in memory.
+// Applying events with last write wins makes repetition harmless.
 type Handler struct {
 	verifier     *Verifier
 	apply        func(context.Context, *Event) error // nil if store is set
@@ -111,10 +110,10 @@ func NewHandler(verifier *Verifier, apply func(context.Context, *Event) error, o
 }
 
 // NewRawHandler returns a handler that stores deliveries, to be parsed and applied later. An
-// acknowledged delivery survives a crash of the process, and a burst or a failure of the
-// application delays events instead of rejecting them. The handler calls store with each delivery
-// that passes verification. store must return nil only when the delivery is durable, such as
-// committed to a database (see package sqlstore) or acknowledged by a broker. It may keep the body.
+// acknowledged delivery survives a crash of the process. A burst, or a failure of the application,
+// delays events and rejects none. The handler calls store with each delivery that passes
+// verification. store must return nil only when the delivery is durable, such as committed to a
+// database (see package sqlstore) or acknowledged by a broker. It may keep the body.
 //
 // Bodies are not parsed, so a body that is not an event is stored like any other, and the option
 // [WithDeadLetter] is an error. Otherwise NewRawHandler behaves like [NewHandler].

@@ -33,8 +33,9 @@ func WithBodyLimit(n int64) HandlerOption {
 // minimum. A quarter is reserved for bodies of up to 64 KiB, so that large bodies do not block
 // them.
 //
-// In addition to its body, an event takes up to three times its size while it is applied, and each
-// connection about 20 kB. The server, or a proxy in front of it, limits the number of connections.
+// While it is applied, an event takes up to three times the size of its body, in addition to the
+// body. Each connection takes about 20 kB. The server, or a proxy in front of it, limits the number
+// of connections.
 func WithInFlightLimit(n int64) HandlerOption {
 	return func(h *Handler) error {
 		if n <= 0 {
@@ -86,8 +87,8 @@ func WithDeduplicator(d Deduplicator) HandlerOption {
 
 // WithDuplicateWindow limits the number and the age of the IDs that a handler keeps without
 // [WithDeduplicator]. Once the number is reached, a new ID replaces the oldest one. The default is
-// 72 hours and 1,000,000 IDs, which use 65 to 95 MB. A message that a person sends again is
-// processed only after that: see [Handler].
+// 72 hours and 1,000,000 IDs, which use 65 to 95 MB. While its ID is kept, an event that a person
+// sends again is not processed: see [Handler].
 func WithDuplicateWindow(ids int, age time.Duration) HandlerOption {
 	return func(h *Handler) error {
 		if ids <= 0 || age <= 0 {
@@ -125,10 +126,10 @@ func WithObserver(f func(context.Context, DeliveryResult)) HandlerOption {
 	}
 }
 
-// WithLogger logs each delivery to l, instead of warnings to [slog.Default]: at debug level if the
-// response is 2xx, at error level for [ReasonPermanent], and at warning level otherwise and for
-// dead letters. The record holds only the fields of [DeliveryResult], with the type as
-// [Event.LogValue] shows it.
+// WithLogger logs each delivery to l, instead of warnings to [slog.Default]: 2xx responses at debug
+// level, [ReasonPermanent] at error level, and everything else, also dead letters, at warning
+// level. The record holds only the fields of [DeliveryResult], with the type as [Event.LogValue]
+// shows it.
 func WithLogger(l *slog.Logger) HandlerOption {
 	if l == nil {
 		return func(*Handler) error { return errors.New("WithLogger needs a logger") }

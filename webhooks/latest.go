@@ -18,7 +18,7 @@ import (
 	"github.com/labhealth/labhealth-go/internal/newest"
 )
 
-// Delivery is an event together with the ID of its delivery.
+// Delivery is an event and the ID with which the sender delivered it.
 type Delivery struct {
 	Event *Event // the event, as [Parse] returns it
 	// ID is the sender's ID of the message, the same in each attempt to deliver it; empty if it is
@@ -32,22 +32,21 @@ type Delivery struct {
 // The version of an event is the time at which it was received ([Event.ReceivedAt]), as in the
 // interface specification. The order of the calls does not matter: applying the same deliveries, in
 // any order, with repetitions and from any number of goroutines, gives the same content. Within a
-// batch the later element wins. Of two deliveries with the same version, the one with the greater
-// JSON wins, compared as strings, in the form that MarshalJSON of the stored element returns. All
-// actions are handled alike: the sender documents created and updated.
+// batch the later element wins. Of equal versions, the one whose JSON, as MarshalJSON returns it,
+// is the greater string wins. Whether an event says created or updated makes no difference.
 //
 // This rule has a hazard. The sender repeats messages that were not acknowledged, up to 28 hours
 // later and in any order. If an older version is delivered again after a newer one, it was received
-// last and wins. A program that cannot accept this can set Version to a function whose value
-// increases with each version, such as that of [Event.UpdatedAt] for summaries, or store delivery
-// IDs so that each message is applied once. It should also read the data from the API again where
-// correctness matters: after an outage, and before a decision that depends on a single value. See
+// last and wins. A program that cannot accept this can set Version to a function that increases
+// with each version, such as one of [Event.UpdatedAt] for summaries. Or it can store delivery IDs,
+// to apply each delivery once. It should also read the data from the API again where correctness
+// matters: after an outage, and before a decision that depends on a single value. See
 // [ReadSummaries].
 //
-// A stored sample takes 35 to 70 bytes, and a series about 200, if it is a number that a float64
-// holds, with or without an interval, and has no fields other than those of [Sample]. Any other
-// sample also takes the size of its JSON. A further field that is null does not count, and may not
-// be stored.
+// A series takes about 200 bytes, and a stored sample 35 to 70 if it is a number that a float64
+// holds, with or without an interval, and has only the fields of [Sample]. Any other sample also
+// takes the size of its JSON. A further field that is null does not count, and is possibly not
+// stored.
 type Latest struct {
 	// Version, if not nil, returns the version of a delivery, in place of the time of receipt. The
 	// greater version wins. It must always return the same value for the same message, and must not

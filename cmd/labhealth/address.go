@@ -8,8 +8,6 @@ import (
 	"net/http"
 	"net/netip"
 	"os"
-	"os/exec"
-	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -86,7 +84,7 @@ func hosts(addr net.Addr, public bool) []string {
 	for _, name := range names {
 		all = append(all, net.JoinHostPort(name, port))
 		if port == "80" {
-			all = append(all, trimPort(net.JoinHostPort(name, port)))
+			all = append(all, strings.TrimSuffix(net.JoinHostPort(name, port), ":80"))
 		}
 	}
 	slices.Sort(all)
@@ -124,18 +122,4 @@ func hostName(host string) string {
 func isLocalName(name string) bool {
 	ip, err := netip.ParseAddr(name)
 	return err == nil && ip.Unmap().IsLoopback() || name == "localhost" || strings.HasSuffix(name, ".localhost")
-}
-
-func trimPort(hostPort string) string { return hostPort[:len(hostPort)-len(":80")] }
-
-// openBrowser opens an address in the browser of the user.
-func openBrowser(ctx context.Context, url string) error {
-	name, args := "xdg-open", []string{url}
-	switch runtime.GOOS {
-	case "darwin":
-		name = "open"
-	case "windows":
-		name, args = "rundll32", []string{"url.dll,FileProtocolHandler", url}
-	}
-	return exec.CommandContext(ctx, name, args...).Run() //nolint:gosec // our own address
 }

@@ -18,12 +18,12 @@ func TestBrowserDeliveries(t *testing.T) {
 	p.keys("\r")
 	p.wait(`location.pathname === ` + js(want) + ` && document.querySelector("#rows .on a").getAttribute("href") === ` + js(want))
 	p.click(".tabs a:last-child")
-	p.waitText("#body", "event.Data is a")
+	p.wait(`location.search === "?tab=body" && document.querySelector("#body .tabs [aria-current]").textContent === "Body"`)
 	if !eval[bool](p, "window.__same === true") {
 		t.Error("the list was loaded again")
 	}
 	p.do(evaluate("history.back()"))
-	p.wait(`location.search === "" && !document.querySelector("#body .typed")`)
+	p.wait(`location.search === "" && document.querySelector("#body .tabs [aria-current]")`)
 
 	p.keys("p")
 	p.waitText("#live", "Paused")

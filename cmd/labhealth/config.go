@@ -16,7 +16,6 @@ import (
 	"time"
 
 	"github.com/google/uuid"
-	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"github.com/labhealth/labhealth-go"
@@ -140,8 +139,10 @@ func (a *app) clientOptions(t target) []labhealth.Option {
 	if t.environment != "" && t.sandbox == nil {
 		base = labhealth.WithEnvironment(t.environment, t.url)
 	}
-	return []labhealth.Option{base, labhealth.WithHTTPClient(a.httpClient()), labhealth.WithUserAgent("labhealth-cli/" + version())}
+	return []labhealth.Option{base, labhealth.WithHTTPClient(a.httpClient()), labhealth.WithUserAgent(userAgent())}
 }
+
+func userAgent() string { return "labhealth-cli/" + version() }
 
 // httpClient returns a client with the time limit, and connections for concurrent requests.
 func (a *app) httpClient() *http.Client {
@@ -186,8 +187,7 @@ func (a *app) management(ctx context.Context, needsTeam bool) (*managed, error) 
 	if err != nil {
 		return nil, err
 	}
-	opts := []labhealth.Option{labhealth.WithBaseURL(t.url), labhealth.WithHTTPClient(a.httpClient()), labhealth.WithUserAgent("labhealth-cli/" + version())}
-	m.Client, err = management.NewClient(org, key, opts...)
+	m.Client, err = management.NewClient(org, key, a.clientOptions(target{url: t.url})...)
 	if err != nil {
 		return nil, usagef("%s", errorText(err))
 	}
@@ -242,17 +242,19 @@ func (a *app) teamID(required bool) (uuid.UUID, error) {
 	return parseID("--team or LABHEALTH_TEAM_ID", value)
 }
 
-// requiredSecret returns the secret of an environment variable or of the file of NAME_FILE. It is
-// an error if there is none.
+// requiredSecret returns a secret. It is an error if there is none.
 func (a *app) requiredSecret(name, what string) (string, error) {
 	value, err := a.secret(name)
-	if err == nil && value == "" {
+	switch {
+	case err == nil && value == "":
 		err = usagef("no %s is set: set %s, or %s_FILE to a file that only you can read", what, name, name)
+	case os.Getenv(name) == "" && strings.ContainsAny(value, "\r\n"):
+		err = usagef("%s_FILE must have the key in one line", name)
 	}
 	return value, err
 }
 
-// secret returns a secret, or "" if it is not set.
+// secret returns the secret of an environment variable, or of the file of NAME_FILE, or "".
 func (a *app) secret(name string) (string, error) {
 	value, file := strings.TrimSpace(os.Getenv(name)), os.Getenv(name+"_FILE")
 	switch {
@@ -261,54 +263,43 @@ func (a *app) secret(name string) (string, error) {
 	case value != "":
 		return "", usagef("%s and %s_FILE are both set: unset one", name, name)
 	}
-	return a.readSecret(name+"_FILE", file)
-}
-
-// readSecret reads a secret from a file that others cannot read.
-func (a *app) readSecret(name, file string) (string, error) {
-	b, err := a.readSecretFile(name, file)
+	value, err := a.readSecret(name+"_FILE", file)
 	if err != nil {
-		return "", err
-	}
-	value := strings.TrimSpace(string(b))
-	if value == "" || strings.ContainsAny(value, "\r\n") {
-		return "", usagef("%s: %s must have the key in one line", name, file)
+		return "", usagef("%s_FILE: %v", name, pathError(err))
 	}
 	return value, nil
 }
 
-// readSecretFile reads a file that others cannot read.
-func (a *app) readSecretFile(name, file string) ([]byte, error) {
+// readSecret reads a file that others cannot read.
+func (a *app) readSecret(name, file string) (string, error) {
 	info, err := os.Stat(file)
 	if err != nil {
-		return nil, usagef("%s: %v", name, pathError(err))
+		return "", err
 	}
 	mode := info.Mode().Perm()
 	checked := runtime.GOOS != "windows" && info.Mode().IsRegular() // a pipe is of the shell
 	if checked && mode&0o007 != 0 {
-		return nil, usagef("%s: all users can read or change %s (mode %04o): run chmod 600 on it, and replace the key if others use this machine", name, file, mode)
+		return "", fmt.Errorf("all users can read or change %s (mode %04o): run chmod 600 on it, and replace the key if others use this machine", file, mode)
 	}
 	if checked && mode&0o070 != 0 {
-		fmt.Fprintf(a.err, "%s %s: the group can read or change %s (mode %04o): chmod 600 prevents that\n", a.paintErr(yellow, "warning:"), name, file, mode)
+		a.problem(fmt.Sprintf("%s: the group can read or change %s (mode %04o): chmod 600 prevents that", name, file, mode))
 	}
 	f, err := os.Open(file)
 	if err != nil {
-		return nil, usagef("%s: %v", name, pathError(err))
+		return "", err
 	}
 	defer f.Close()
 	const limit = 64 << 10
 	b, err := io.ReadAll(io.LimitReader(f, limit+1))
-	switch {
-	case err != nil:
-		return nil, usagef("%s: %v", name, pathError(err))
-	case len(b) > limit:
-		return nil, usagef("%s: %s must be a file with the key in one line", name, file)
+	value := strings.TrimSpace(string(b))
+	if err == nil && (value == "" || len(b) > limit) {
+		err = fmt.Errorf("%s must be a file with the key in one line", file)
 	}
-	return b, nil
+	return value, err
 }
 
-// webhookSecrets returns the secrets of the webhook: one, or several separated by spaces while the
-// secret is rotated.
+// webhookSecrets returns the secrets of the webhook: one, or several separated by spaces or lines
+// while the secret is rotated.
 func (a *app) webhookSecrets(ctx context.Context) ([]string, error) {
 	if a.useSandbox {
 		s, err := a.runningSandbox(ctx)
@@ -317,8 +308,16 @@ func (a *app) webhookSecrets(ctx context.Context) ([]string, error) {
 		}
 		return []string{s.WebhookSecret}, nil
 	}
-	value, err := a.secret("LABHEALTH_WEBHOOK_SECRET")
+	value, err := a.secret(secretVariable)
 	return strings.Fields(value), err
+}
+
+func (a *app) requiredWebhookSecrets(ctx context.Context) ([]string, error) {
+	secrets, err := a.webhookSecrets(ctx)
+	if err == nil && len(secrets) == 0 {
+		err = usagef("no webhook secret is set: set %s, or %[1]s_FILE to a file that only you can read, or use --sandbox", secretVariable)
+	}
+	return secrets, err
 }
 
 // pathError removes the operation from an error of package os.
@@ -327,35 +326,4 @@ func pathError(err error) error {
 		return fmt.Errorf("%s: %w", e.Path, e.Err)
 	}
 	return err
-}
-
-// parseID parses an ID. The error does not quote it, because it may be anything.
-func parseID(name, value string) (uuid.UUID, error) {
-	id, err := uuid.Parse(value)
-	if err != nil || id == uuid.Nil {
-		return uuid.Nil, usagef("%s must be a UUID, such as 5b41f610-ebc5-4803-8f0c-a61c3bdc7f02", name)
-	}
-	return id, nil
-}
-
-// optionalID is parseID for a flag that may be empty.
-func optionalID(name, value string) (uuid.UUID, error) {
-	if value == "" {
-		return uuid.Nil, nil
-	}
-	return parseID(name, value)
-}
-
-// completeFlags adds the completion of the flags of all commands.
-func (a *app) completeFlags(root *cobra.Command) {
-	complete(root, "environment", "production-us", "production-eu", "sandbox-us", "sandbox-eu")
-	complete(root, "color", "auto", "always", "never")
-}
-
-// complete completes the values of a flag.
-func complete(cmd *cobra.Command, flag string, values ...string) {
-	err := cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp))
-	if err != nil {
-		panic(err) // the flag does not exist
-	}
 }

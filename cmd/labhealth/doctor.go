@@ -2,26 +2,23 @@ package main
 
 import (
 	"context"
-	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"fmt"
 	"net/http"
-	"net/url"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/labhealth/labhealth-go"
+	"github.com/labhealth/labhealth-go/cmd/labhealth/internal/inspect"
 	"github.com/labhealth/labhealth-go/webhooks"
 )
 
 const doctorHelp = `Check what calls and webhooks depend on, and say in words what is wrong and what to do:
 
   settings   the base URL and the environment are set
-  service    it can be reached, and how long a request takes
-  TLS        whose certificate the service has, and when it expires
+  service    it can be reached by TLS, and how long a request takes
   key        the service accepts the team API key, and it is of the right region
   clock      the time of this machine is that of the service: signatures expire after five minutes
   secret     the webhook secret is well-formed
@@ -42,13 +39,13 @@ func newDoctor(a *app) *cobra.Command {
   labhealth doctor --webhook https://example.com/webhooks --send`,
 		Args: exactArgs(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if webhook != "" {
-				if _, err := parseURL("--webhook", webhook); err != nil {
-					return err
-				}
-			}
 			if send && webhook == "" {
 				return usagef("--send needs --webhook URL")
+			}
+			if webhook != "" {
+				if err := checkURL("--webhook", webhook); err != nil {
+					return err
+				}
 			}
 			d := doctor{app: a}
 			d.run(cmd.Context(), webhook, send)
@@ -111,10 +108,17 @@ func (d *doctor) run(ctx context.Context, webhook string, send bool) {
 	if err == nil {
 		err = checkBaseURL(t.url)
 	}
-	if err != nil {
+	switch {
+	case err != nil:
 		d.print("settings", checkFailed, errorText(err), "")
-	} else {
-		d.print("settings", checkOK, describeTarget(t), "")
+	case t.sandbox != nil:
+		d.print("settings", checkOK, t.url+", the sandbox of this machine", "")
+	case t.environment == "":
+		d.print("settings", checkOK, t.url+", a service of this machine", "")
+	default:
+		d.print("settings", checkOK, fmt.Sprintf("%s, environment %s", withoutQuery(t.url), t.environment), "")
+	}
+	if err == nil {
 		d.checkService(ctx, t)
 	}
 	if d.useSandbox && err != nil {
@@ -126,38 +130,13 @@ func (d *doctor) run(ctx context.Context, webhook string, send bool) {
 	}
 }
 
-func describeTarget(t target) string {
-	switch {
-	case t.sandbox != nil:
-		return t.url + ", the sandbox of this machine"
-	case t.environment == "":
-		return t.url + ", a service of this machine"
-	}
-	return fmt.Sprintf("%s, environment %s", withoutQuery(t.url), t.environment)
-}
-
 // checkBaseURL returns an error for a base URL that no client accepts.
 func checkBaseURL(base string) error {
-	if u, err := url.Parse(base); err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
+	if checkURL("", base) != nil {
 		return usagef("the base URL must be an https URL, such as https://api.example.com: correct LABHEALTH_URL or --base-url")
 	}
 	_, err := labhealth.NewClient("sk_us_key", labhealth.WithBaseURL(base))
 	return invalid(err)
-}
-
-// lastTLS keeps the TLS state of the latest response.
-type lastTLS struct {
-	http.RoundTripper
-
-	state *tls.ConnectionState
-}
-
-func (l *lastTLS) RoundTrip(r *http.Request) (*http.Response, error) {
-	resp, err := l.RoundTripper.RoundTrip(r)
-	if resp != nil {
-		l.state = resp.TLS
-	}
-	return resp, err
 }
 
 // checkService makes a request, and reports on the connection, the key and the clock. What is wrong
@@ -168,10 +147,7 @@ func (d *doctor) checkService(ctx context.Context, t target) {
 		d.print("key", checkFailed, errorText(err), "")
 		return
 	}
-	httpClient := d.httpClient()
-	last := &lastTLS{RoundTripper: httpClient.Transport}
-	httpClient.Transport = last
-	client, err := labhealth.NewClient(key, append(d.clientOptions(t), labhealth.WithHTTPClient(httpClient))...)
+	client, err := labhealth.NewClient(key, d.clientOptions(t)...)
 	if err != nil {
 		d.print("key", checkFailed, errorText(err), "")
 		return
@@ -182,14 +158,12 @@ func (d *doctor) checkService(ctx context.Context, t target) {
 	_, _ = client.Users.List(ctx, labhealth.ListUsersParams{Limit: 1}, once) // opens the connection
 	start := time.Now()
 	_, err = client.Users.List(ctx, labhealth.ListUsersParams{Limit: 1}, once, labhealth.WithResponse(&resp))
-	took := time.Since(start)
 	if resp.StatusCode == 0 {
 		d.print("service", checkFailed, errorText(err), "")
 		d.print("key", checkSkipped, "the service cannot be reached", "")
 		return
 	}
-	d.describeService(took, resp.Header.Get("Server"))
-	d.describeTLS(last.state)
+	d.print("service", checkOK, fmt.Sprintf("responds in %v", max(time.Since(start), time.Millisecond).Round(time.Millisecond)), "")
 	switch {
 	case err == nil:
 		d.checkRegion(t, key)
@@ -203,33 +177,11 @@ func (d *doctor) checkService(ctx context.Context, t target) {
 	d.checkClock(resp.Header.Get("Date"), time.Now())
 }
 
-func (d *doctor) describeService(took time.Duration, server string) {
-	status := checkOK
-	if took > 2*time.Second {
-		status = checkWarning
-	}
-	text := fmt.Sprintf("responds in %v", max(took, time.Millisecond).Round(time.Millisecond))
-	if server != "" {
-		text += " (" + server + ")"
-	}
-	d.print("service", status, text, "")
-}
-
-func (d *doctor) describeTLS(state *tls.ConnectionState) {
-	if state == nil || len(state.PeerCertificates) == 0 {
-		return // http, to this machine
-	}
-	leaf := state.PeerCertificates[0]
-	text := fmt.Sprintf("%s, certificate by %s, valid until %s", tls.VersionName(state.Version), issuer(leaf), leaf.NotAfter.Format(time.DateOnly))
-	if time.Until(leaf.NotAfter) < 14*24*time.Hour {
-		d.print("TLS", checkWarning, text, "it expires soon: tell who runs the server")
-		return
-	}
-	d.print("TLS", checkOK, text, "if this issuer is a product of your company, it reads the traffic, with patient data and keys")
-}
-
-func issuer(c *x509.Certificate) string {
-	return strings.TrimSpace(strings.Join(append(c.Issuer.Organization, c.Issuer.CommonName), " "))
+// isOfOtherRegion reports whether a key of the form sk_us_… is of another region than the
+// environment.
+func isOfOtherRegion(t target, key string) bool {
+	region := keyRegion(key)
+	return region != "" && t.environment != "" && region != t.environment.Region()
 }
 
 // keyRegion returns the region that a key of the form sk_us_… is of, or "".
@@ -242,39 +194,39 @@ func keyRegion(key string) labhealth.Region {
 
 // wrongKey returns what to do about a key that is rejected. It looks at its prefix only.
 func wrongKey(t target, key string) string {
-	prefix, _, _ := strings.Cut(key, "_")
-	region := keyRegion(key)
-	switch kind := map[string]string{"mk": "a management key (mk_)", "whsec": "a webhook secret (whsec_)"}[prefix]; {
-	case kind != "":
-		return "this is " + kind + ": LABHEALTH_API_KEY needs a key of the team, which labhealth keys create makes"
-	case t.sandbox == nil && t.environment != "" && region != "" && region != t.environment.Region():
-		return fmt.Sprintf("the key is of the region %s, and the environment is %s: use the key, the base URL and the environment of one region", region, t.environment)
+	const needs = ": LABHEALTH_API_KEY needs a key of the team, which labhealth keys create makes"
+	switch {
+	case strings.HasPrefix(key, "mk_"):
+		return "this is a management key (mk_)" + needs
+	case strings.HasPrefix(key, "whsec_"):
+		return "this is a webhook secret (whsec_)" + needs
+	case isOfOtherRegion(t, key):
+		return fmt.Sprintf("the key is of the region %s, and the environment is %s: use the key, the base URL and the environment of one region", keyRegion(key), t.environment)
 	}
 	return "check that it is a team API key of this environment, and that it was not deleted; labhealth keys create makes a new one"
 }
 
 // checkRegion compares the region in the key, if it has one, with that of the environment.
 func (d *doctor) checkRegion(t target, key string) {
-	switch region := keyRegion(key); {
-	case region == "":
-		d.print("key", checkOK, "the service accepts the key", "")
-	case t.environment != "" && region != t.environment.Region():
-		d.print("key", checkWarning, fmt.Sprintf("the service accepts the key, which is of the region %s, but the environment is %s", region, t.environment), "check the base URL and the environment: data must stay in its region")
-	default:
-		d.print("key", checkOK, "the service accepts the key, which is of the region "+string(region), "")
+	text := "the service accepts the key"
+	if region := keyRegion(key); region != "" {
+		text += ", which is of the region " + string(region)
 	}
+	if isOfOtherRegion(t, key) {
+		d.print("key", checkWarning, fmt.Sprintf("%s, but the environment is %s", text, t.environment), "check the base URL and the environment: data must stay in its region")
+		return
+	}
+	d.print("key", checkOK, text, "")
 }
 
 func (d *doctor) checkClock(date string, now time.Time) {
 	sent, err := http.ParseTime(date)
-	if err != nil {
-		d.print("clock", checkSkipped, "the response has no time", "")
-		return
-	}
 	difference := now.Sub(sent).Round(time.Second).Abs()
 	text := fmt.Sprintf("differs by %v from the service", difference)
 	const advice = "correct the clock of this machine, for example by NTP"
 	switch {
+	case err != nil:
+		d.print("clock", checkSkipped, "the response has no time", "")
 	case difference >= 5*time.Minute:
 		d.print("clock", checkFailed, text+": all webhooks will be rejected as too old or too new", advice)
 	case difference > 30*time.Second:
@@ -314,17 +266,17 @@ func (d *doctor) checkWebhook(ctx context.Context, endpoint string, verifier *we
 		what     string
 		verifier *webhooks.Verifier
 	}{{"an unsigned event", nil}, {"an event with a wrong signature", wrong}} {
-		status, _, err := d.probe(ctx, endpoint, p.verifier)
-		switch {
-		case err != nil:
-			d.print("webhook", checkFailed, errorText(err), "check the URL, and that the application runs and can be reached from here")
-			return
+		response := probe(ctx, endpoint, p.verifier)
+		switch status := response.Forward.StatusCode; {
 		case status/100 == 2:
 			d.print("webhook", checkFailed, fmt.Sprintf("the endpoint accepts %s (%d)", p.what, status), "verify each delivery before anything else, in Go with webhooks.NewHandler: anyone who knows the URL can send events")
 		case status/100 == 4 && status != http.StatusNotFound && status != http.StatusMethodNotAllowed:
 			d.print("webhook", checkOK, fmt.Sprintf("the endpoint rejects %s (%d)", p.what, status), "")
+		case status == 0:
+			d.print("webhook", checkFailed, response.Finding(), "check the URL, and that the application runs and can be reached from here")
+			return
 		default:
-			d.print("webhook", checkFailed, signedProblem(status), "")
+			d.print("webhook", checkFailed, response.Finding(), "")
 			return
 		}
 	}
@@ -336,13 +288,29 @@ func (d *doctor) checkWebhook(ctx context.Context, endpoint string, verifier *we
 		d.print("webhook", checkFailed, "a signed event cannot be sent without the secret", "")
 		return
 	}
-	status, took, err := d.probe(ctx, endpoint, verifier)
-	switch {
-	case err != nil:
-		d.print("webhook", checkFailed, errorText(err), "")
-	case status/100 == 2:
-		d.print("webhook", checkOK, fmt.Sprintf("the endpoint acknowledges a signed event (%d in %v)", status, took.Round(time.Millisecond)), "")
-	default:
-		d.print("webhook", checkFailed, signedProblem(status), "")
+	response := probe(ctx, endpoint, verifier)
+	if f := response.Forward; f.StatusCode/100 == 2 {
+		d.print("webhook", checkOK, fmt.Sprintf("the endpoint acknowledges a signed event (%d in %v)", f.StatusCode, f.Took.Round(time.Millisecond)), "")
+		return
 	}
+	d.print("webhook", checkFailed, response.Finding(), "")
+}
+
+// testEvent is an event that no application has a reaction to. It is about no user.
+const testEvent = `{"event_type":"labhealth.test","data":{}}`
+
+// probe posts the test event, signed if there is a verifier.
+func probe(ctx context.Context, endpoint string, verifier *webhooks.Verifier) *inspect.Delivery {
+	d := &inspect.Delivery{Size: len(testEvent)}
+	if verifier != nil {
+		d.Verdict = inspect.Verified
+	}
+	header, err := inspect.NewHeader(verifier, time.Now(), []byte(testEvent))
+	if err != nil {
+		d.Forward = &inspect.Forward{Err: errorText(err)}
+		return d
+	}
+	header.Set("User-Agent", userAgent())
+	d.Forward = inspect.Send(ctx, endpoint, header, []byte(testEvent))
+	return d
 }

@@ -52,9 +52,12 @@ error.`,
 			}
 			code := exitDone
 			for i, event := range events {
+				if i > 0 && !a.json {
+					fmt.Fprintln(a.out)
+				}
 				shown := a.describeEvent(event)
-				code = max(code, shown.exitCode())
-				if err := a.printEventJSON(i, shown); err != nil {
+				code = max(code, shown.code)
+				if err := a.printShownEvent(shown); err != nil {
 					return err
 				}
 			}
@@ -72,7 +75,9 @@ error.`,
 // readInput reads a file, or stdin.
 func (a *app) readInput(name string) ([]byte, error) {
 	input := a.in
-	if name != "-" {
+	if name == "-" {
+		name = "stdin"
+	} else {
 		file, err := os.Open(name)
 		if err != nil {
 			return nil, usagef("%v", pathError(err))
@@ -92,30 +97,24 @@ func (a *app) readInput(name string) ([]byte, error) {
 	return body, nil
 }
 
-// splitEvents returns the events of a body: one document, a list, or one document after another.
-// What is no JSON is one event.
-func splitEvents(body []byte) [][]byte {
-	if _, err := webhooks.Parse(body); err == nil {
+// splitEvents returns the events of a body: one document, a list, or one document per line. What is
+// no JSON is one event.
+func splitEvents(body []byte) (events [][]byte) {
+	var list []json.RawMessage
+	first, _, _ := bytes.Cut(body, []byte("\n"))
+	if json.Unmarshal(body, &list) != nil && (json.Valid(body) || !json.Valid(first)) {
 		return [][]byte{body}
 	}
-	var events [][]byte
-	if json.Valid(body) {
-		var list []json.RawMessage
-		if json.Unmarshal(body, &list) != nil {
-			return [][]byte{body}
-		}
-		for _, event := range list {
-			events = append(events, event)
-		}
+	for _, event := range list {
+		events = append(events, event)
+	}
+	if list != nil {
 		return events
 	}
 	for line := range bytes.Lines(body) {
 		if len(bytes.TrimSpace(line)) > 0 {
 			events = append(events, line)
 		}
-	}
-	if len(events) > 1 && !json.Valid(events[0]) && !json.Valid(events[len(events)-1]) {
-		return [][]byte{body} // one document on several lines
 	}
 	return events
 }
@@ -133,7 +132,7 @@ type shownEvent struct {
 	Unknown   []string           `json:"unknown"` // paths of the fields that the library does not have
 	Error     string             `json:"error,omitzero"`
 
-	broken bool
+	code int // the exit code
 }
 
 // eventKeys are the keys of the summary or of the samples of an event.
@@ -151,25 +150,15 @@ type malformedField struct {
 	Want string `json:"want"`
 }
 
-func (s *shownEvent) exitCode() int {
-	switch {
-	case s.broken:
-		return exitUsage
-	case s.Error != "":
-		return exitFailed
-	}
-	return exitDone
-}
-
 func (a *app) describeEvent(body []byte) *shownEvent {
+	shown := &shownEvent{Malformed: []malformedField{}, Unknown: []string{}}
 	event, err := webhooks.Parse(body)
 	if err != nil {
-		return &shownEvent{Malformed: []malformedField{}, Unknown: []string{}, Error: errorText(err), broken: true}
+		shown.Error, shown.code = errorText(err), exitUsage
+		return shown
 	}
-	shown := &shownEvent{
-		Type: event.Type, Data: dataType(event.Data), TeamID: event.TeamID, UserID: event.UserID,
-		Malformed: []malformedField{}, Unknown: a.unknownFields(event),
-	}
+	shown.Type, shown.Data, shown.TeamID, shown.UserID = event.Type, strings.TrimPrefix(fmt.Sprintf("%T", event.Data), "*"), event.TeamID, event.UserID
+	shown.Unknown = a.unknownFields(event)
 	if order, ok := event.Data.(*webhooks.LabOrder); ok {
 		shown.OrderID, shown.Status = order.ID, string(order.CurrentStatus())
 	}
@@ -184,13 +173,9 @@ func (a *app) describeEvent(body []byte) *shownEvent {
 	}
 	if err != nil {
 		first, _, _ := strings.Cut(err.Error(), "\n")
-		shown.Error = errorText(errors.New(first))
+		shown.Error, shown.code = errorText(errors.New(first)), exitFailed
 	}
 	return shown
-}
-
-func dataType(data webhooks.Payload) string {
-	return strings.TrimPrefix(fmt.Sprintf("%T", data), "*")
 }
 
 func describeKeys(keys webhooks.Keys) *eventKeys {
@@ -201,48 +186,38 @@ func describeKeys(keys webhooks.Keys) *eventKeys {
 		return nil
 	}
 	shown := &eventKeys{Samples: len(keys.Samples)}
+	var times []time.Time
 	for _, key := range keys.Samples {
 		if key == (webhooks.SampleKey{}) {
 			shown.Unkeyed++
 			continue
 		}
 		shown.Resource = key.Resource
-		at := time.Unix(0, key.UnixNano).UTC()
-		if shown.First.IsZero() || at.Before(shown.First) {
-			shown.First = at
-		}
-		if at.After(shown.Last) {
-			shown.Last = at
-		}
+		times = append(times, time.Unix(0, key.UnixNano).UTC())
+	}
+	if len(times) > 0 {
+		shown.First, shown.Last = slices.MinFunc(times, time.Time.Compare), slices.MaxFunc(times, time.Time.Compare)
 	}
 	return shown
 }
 
-func (a *app) printEventJSON(i int, s *shownEvent) error {
-	if a.json {
+func (a *app) printShownEvent(s *shownEvent) error {
+	switch {
+	case a.json:
 		return a.printJSON(s)
-	}
-	if i > 0 {
-		fmt.Fprintln(a.out)
-	}
-	if s.broken {
+	case s.code == exitUsage:
 		fmt.Fprintf(a.out, "%s %s\n", a.paint(red, "no event:"), s.Error)
 		return nil
 	}
-	lines := [][2]string{{"type", clean(string(s.Type))}, {"data", s.Data}}
-	id := func(name string, id uuid.UUID) {
-		if id != uuid.Nil {
-			lines = append(lines, [2]string{name, id.String()})
+	id := func(id uuid.UUID) string {
+		if id == uuid.Nil {
+			return ""
 		}
+		return id.String()
 	}
-	id("team", s.TeamID)
-	id("user", s.UserID)
-	id("order", s.OrderID)
-	if s.Status != "" {
-		lines = append(lines, [2]string{"status", clean(s.Status)})
-	}
-	if s.Keys != nil {
-		lines = append(lines, [2]string{"keys", s.Keys.String()})
+	lines := [][2]string{
+		{"type", clean(string(s.Type))}, {"data", s.Data}, {"team", id(s.TeamID)}, {"user", id(s.UserID)}, {"order", id(s.OrderID)},
+		{"status", clean(s.Status)}, {"keys", s.Keys.String()},
 	}
 	for _, m := range s.Malformed {
 		lines = append(lines, [2]string{"malformed", a.paint(yellow, fmt.Sprintf("%s: not a valid %s", clean(m.Path), m.Want))})
@@ -258,7 +233,10 @@ func (a *app) printEventJSON(i int, s *shownEvent) error {
 }
 
 func (k *eventKeys) String() string {
-	if k.Samples == 0 {
+	switch {
+	case k == nil:
+		return ""
+	case k.Samples == 0:
 		return k.Resource + " " + clean(k.ID)
 	}
 	text := fmt.Sprintf("%d samples of %s, %s to %s", k.Samples, k.Resource, stamp(k.First), stamp(k.Last))

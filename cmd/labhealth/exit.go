@@ -56,10 +56,13 @@ func (e *usageError) Error() string { return e.text }
 
 func usagef(format string, args ...any) error { return &usageError{fmt.Sprintf(format, args...)} }
 
-// invalid returns err as a usage error, and nil for nil.
+// invalid returns err as a usage error, unless it is an interruption, and nil for nil.
 func invalid(err error) error {
-	if err == nil {
+	switch {
+	case err == nil:
 		return nil
+	case errors.Is(err, context.Canceled):
+		return err
 	}
 	return usagef("%s", errorText(pathError(err)))
 }

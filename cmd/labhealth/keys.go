@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"fmt"
 	"os"
 	"strings"
@@ -18,60 +17,35 @@ func newKeys(a *app) *cobra.Command {
 const keyRow = "%s  %s  %s  %s\n"
 
 func newKeysList(a *app) *cobra.Command {
-	var management bool
-	cmd := &cobra.Command{
+	return &cobra.Command{
 		Use:   "list",
-		Short: "List the keys of the team API, or management keys, without their values",
-		Long: `List the keys of the team API, of all teams or of --team, or with --management the management keys,
-without their values. With --json, each line is a key as the service has it, with its value hidden.`,
+		Short: "List the keys of the team API without their values",
+		Long: `List the keys of the team API, of all teams or of --team, without their values. With --json, each line is a
+key as the service has it, with its value hidden.`,
 		Example: `  labhealth keys list
-  labhealth keys list --management --json | jq -r .id`,
+  labhealth keys list --json | jq -r .id`,
 		Args: exactArgs(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			m, err := a.management(cmd.Context(), false)
 			if err != nil {
 				return err
 			}
-			if management {
-				return a.listManagementKeys(cmd.Context(), m)
-			}
-			return a.listTeamKeys(cmd.Context(), m)
+			keys := m.TeamAPIKeys.All(cmd.Context(), m.environment, m.region, management.ListTeamAPIKeysParams{TeamID: m.team})
+			header := fmt.Sprintf(keyRow, pad("KEY ID", 36), pad("TEAM", 36), pad("CREATED", 20), "LABEL")
+			return printList(a, keys, 0, header, "there are no keys", func(key *management.TeamAPIKey) {
+				fmt.Fprintf(a.out, keyRow, key.ID, pad(key.TeamID.String(), 36), stamp(key.CreatedAt), clean(key.Label))
+			})
 		},
 	}
-	cmd.Flags().BoolVar(&management, "management", false, "list the management keys")
-	return cmd
-}
-
-func (a *app) listTeamKeys(ctx context.Context, m *managed) error {
-	keys := m.TeamAPIKeys.All(ctx, m.environment, m.region, management.ListTeamAPIKeysParams{TeamID: m.team})
-	return printList(a, keys, 0, keyHeader("TEAM"), "there are no keys", func(key *management.TeamAPIKey) {
-		fmt.Fprintf(a.out, keyRow, key.ID, pad(key.TeamID.String(), 36), stamp(key.CreatedAt), clean(key.Label))
-	})
-}
-
-func (a *app) listManagementKeys(ctx context.Context, m *managed) error {
-	params := management.ListKeysParams{}
-	if a.team != "" {
-		params.TeamID = m.team
-	}
-	return printList(a, m.Keys.All(ctx, params), 0, keyHeader("ROLE"), "there are no keys", func(key *management.Key) {
-		fmt.Fprintf(a.out, keyRow, key.ID, pad(clean(string(key.Role)), 36), stamp(key.CreatedAt), clean(key.Label))
-	})
-}
-
-func keyHeader(of string) string {
-	return fmt.Sprintf(keyRow, pad("KEY ID", 36), pad(of, 36), pad("CREATED", 20), "LABEL")
 }
 
 func newKeysCreate(a *app) *cobra.Command {
 	var label, output string
-	var management bool
 	cmd := &cobra.Command{
 		Use:   "create --label LABEL",
 		Short: "Create a key and print it once",
-		Long: `Create a key of the team API for --team, or with --management a management key: of the organisation, or of
---team if it is given. The key is the only output on stdout, and cannot be read again. With --output, it is
-written to a new file that only you can read.
+		Long: `Create a key of the team API for --team. The key is the only output on stdout, and cannot be read again.
+With --output, it is written to a new file that only you can read.
 
 With --json, it prints id, label and secret.`,
 		Example: `  labhealth keys create --label billing -o billing.key
@@ -81,7 +55,7 @@ With --json, it prints id, label and secret.`,
 			if strings.TrimSpace(label) == "" {
 				return usagef("--label must be a name for the key, such as billing")
 			}
-			m, err := a.management(cmd.Context(), !management)
+			m, err := a.management(cmd.Context(), true)
 			if err != nil {
 				return err
 			}
@@ -95,43 +69,23 @@ With --json, it prints id, label and secret.`,
 				}
 				defer file.discard()
 			}
-			created, err := a.createKey(cmd.Context(), m, label, management)
+			key, err := m.TeamAPIKeys.Create(cmd.Context(), m.environment, m.region, management.CreateTeamAPIKeyBody{Label: label, TeamID: m.team})
 			if err != nil {
 				return err
 			}
+			created := secretJSON{key.ID.String(), key.Label, key.Value}
 			if file != nil {
 				return a.saveKey(created, file)
 			}
 			if !a.json {
-				fmt.Fprintf(a.err, "key ID %s: store the key now, it cannot be read again\n", clean(created.ID))
+				a.note("key ID %s: store the key now, it cannot be read again", clean(created.ID))
 			}
 			return a.printSecret(created)
 		},
 	}
 	cmd.Flags().StringVar(&label, "label", "", "name of the key, for people")
 	cmd.Flags().StringVarP(&output, "output", "o", "", "new file for the key instead of stdout")
-	cmd.Flags().BoolVar(&management, "management", false, "create a management key")
 	return cmd
-}
-
-func (a *app) createKey(ctx context.Context, m *managed, label string, forManagement bool) (secretJSON, error) {
-	if !forManagement {
-		key, err := m.TeamAPIKeys.Create(ctx, m.environment, m.region, management.CreateTeamAPIKeyBody{Label: label, TeamID: m.team})
-		if err != nil {
-			return secretJSON{}, err
-		}
-		return secretJSON{key.ID.String(), key.Label, key.Value}, nil
-	}
-	body := management.CreateKeyBody{Label: label, Role: management.KeyRoleOrgAdmin}
-	if setting(a.team, "LABHEALTH_TEAM_ID") != "" {
-		body.Role = management.KeyRoleTeamAdmin
-		body.TeamRoleBindings = []management.TeamRoleBinding{{TeamID: m.team}}
-	}
-	key, err := m.Keys.Create(ctx, body)
-	if err != nil {
-		return secretJSON{}, err
-	}
-	return secretJSON{key.ID.String(), key.Label, key.Key}, nil
 }
 
 // saveKey writes a key to its file.

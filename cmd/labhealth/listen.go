@@ -7,10 +7,8 @@ import (
 	"fmt"
 	"net"
 	"net/http"
-	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -27,22 +25,13 @@ const secretVariable = "LABHEALTH_WEBHOOK_SECRET"
 
 // storeFlags are the flags of commands that use the file of deliveries.
 type storeFlags struct {
-	file       string
-	secretFile string
-	unsigned   bool
-	sandbox    string // "", anySandbox or a base URL
+	file     string
+	unsigned bool
 }
 
-const anySandbox = "running"
-
-func (f *storeFlags) add(cmd *cobra.Command, sandbox, unsigned string) {
-	flags := cmd.Flags()
-	flags.StringVar(&f.file, "file", "", "file of the deliveries (default deliveries.db in the state directory of the user)")
-	flags.StringVar(&f.secretFile, "secret-file", "", "file with the signing secret (default that of "+secretVariable+" or "+secretVariable+"_FILE)")
-	flags.BoolVar(&f.unsigned, "unsigned", false, unsigned)
-	flags.StringVar(&f.sandbox, "sandbox", "", sandbox)
-	flags.Lookup("sandbox").NoOptDefVal = anySandbox
-	cmd.MarkFlagsMutuallyExclusive("secret-file", "unsigned", "sandbox")
+func (f *storeFlags) add(cmd *cobra.Command, unsigned string) {
+	cmd.Flags().StringVar(&f.file, "file", "", "file of the deliveries (default deliveries.db in the state directory of the user)")
+	cmd.Flags().BoolVar(&f.unsigned, "unsigned", false, unsigned)
 }
 
 // path returns the file of the deliveries.
@@ -54,45 +43,24 @@ func (f *storeFlags) path() (string, error) {
 	return filepath.Join(dir, "deliveries.db"), err
 }
 
-// secrets returns the signing secrets, nil with --unsigned, and the sandbox with --sandbox.
-func (f *storeFlags) secrets(ctx context.Context, a *app) (secrets []string, box *sandboxState, err error) {
-	file, text := f.secretFile, os.Getenv(secretVariable)
-	name := "--secret-file"
-	if file == "" && strings.TrimSpace(text) == "" {
-		name, file = secretVariable+"_FILE", os.Getenv(secretVariable+"_FILE")
-	}
+// secrets returns the signing secrets, nil with --unsigned.
+func (f *storeFlags) secrets(ctx context.Context, a *app) ([]string, error) {
 	switch {
+	case f.unsigned && a.useSandbox:
+		return nil, usagef("--sandbox and --unsigned cannot be combined")
 	case f.unsigned:
-		return nil, nil, nil
-	case f.sandbox != "":
-		if box, err = chooseSandbox(ctx, strings.TrimPrefix(f.sandbox, anySandbox), "--sandbox=URL"); err != nil {
-			return nil, nil, invalid(err)
-		}
-		return []string{box.WebhookSecret}, box, nil
-	case file != "":
-		b, err := a.readSecretFile(name, file)
-		if err != nil {
-			return nil, nil, err
-		}
-		text = string(b)
+		return nil, nil
 	}
-	// While a secret is rotated there are two.
-	secrets = strings.FieldsFunc(text, func(r rune) bool { return r == ',' || r == ' ' || r == '\n' || r == '\r' || r == '\t' })
-	if len(secrets) == 0 {
-		return nil, nil, usagef("there is no signing secret: set %s or %[1]s_FILE, or use --secret-file, --sandbox or --unsigned", secretVariable)
-	}
-	return secrets, nil, nil
+	return a.requiredWebhookSecrets(ctx)
 }
 
 // listenFlags are the flags of the command listen.
 type listenFlags struct {
 	storeFlags
-	addr      string
-	forward   string
-	keep      time.Duration
-	public    bool
-	open      bool
-	noConsole bool
+	addr    string
+	forward string
+	keep    time.Duration
+	public  bool
 }
 
 func newListen(a *app) *cobra.Command {
@@ -107,21 +75,19 @@ Deliveries are received by POST at every path outside /console/, so that any tun
 Each is stored in a file before it is forwarded, and the sender gets the status code of your
 application. The file has mode 0600 and holds patient data; --keep says for how long.
 
-The signing secret comes from ` + secretVariable + ` or --secret-file. With --sandbox, the command
-registers itself as a webhook of the running sandbox, with its secret, until it stops.`,
+The signing secret comes from ` + secretVariable + ` or ` + secretVariable + `_FILE. With --sandbox,
+the command registers itself as a webhook of the running sandbox, with its secret, until it stops.`,
 		Example: `  labhealth listen --sandbox --forward http://localhost:3000/webhooks
   ` + secretVariable + `=whsec_… labhealth listen --forward http://localhost:3000/webhooks`,
 		Args: exactArgs(),
 		RunE: func(cmd *cobra.Command, _ []string) error { return a.listen(cmd.Context(), f) },
 	}
-	f.add(cmd, "register as a webhook of the running sandbox, or of the one with this base URL", "do without a secret: accept every delivery, also a forged one")
+	f.add(cmd, "do without a secret: accept every delivery, also a forged one")
 	flags := cmd.Flags()
 	flags.StringVar(&f.addr, "addr", "127.0.0.1:8081", "address to listen on; port 0 uses a free port")
 	flags.StringVar(&f.forward, "forward", "", "URL of your application")
 	flags.DurationVar(&f.keep, "keep", 7*24*time.Hour, "how long deliveries are stored, such as 24h")
 	flags.BoolVar(&f.public, "public", false, "permit an --addr that other machines can reach")
-	flags.BoolVar(&f.open, "open", false, "open the console in the browser")
-	flags.BoolVar(&f.noConsole, "no-console", false, "serve no console")
 	return cmd
 }
 
@@ -130,9 +96,15 @@ func (a *app) listen(ctx context.Context, f listenFlags) (err error) {
 	if f.keep < time.Minute {
 		return usagef("--keep must be at least 1m")
 	}
-	secrets, box, err := f.secrets(ctx, a)
+	secrets, err := f.secrets(ctx, a)
 	if err != nil {
 		return err
+	}
+	var box *sandboxState
+	if a.useSandbox {
+		if box, err = a.runningSandbox(ctx); err != nil {
+			return err
+		}
 	}
 	file, err := f.path()
 	if err != nil {
@@ -150,18 +122,15 @@ func (a *app) listen(ctx context.Context, f listenFlags) (err error) {
 		listener.Close()
 		return invalid(err)
 	}
-	l := &listening{app: a, flags: f, file: file, inspector: inspector, listener: listener}
+	l := &listening{app: a, flags: f, file: file, token: crand.Text(), inspector: inspector, listener: listener}
 	defer func() { err = errors.Join(err, inspector.Close()) }()
-	if !f.noConsole {
-		l.token = crand.Text()
-		l.console, err = console.New(console.Config{
-			Inspector: inspector, Token: l.token, Hosts: hosts(listener.Addr(), f.public),
-			Values: []console.Value{{Name: "Receiver", Value: baseURL(listener.Addr())}},
-		})
-		if err != nil {
-			listener.Close()
-			return invalid(err)
-		}
+	l.console, err = console.New(console.Config{
+		Inspector: inspector, Token: l.token, Hosts: hosts(listener.Addr(), f.public),
+		Values: []console.Value{{Name: "Receiver", Value: baseURL(listener.Addr())}},
+	})
+	if err != nil {
+		listener.Close()
+		return invalid(err)
 	}
 	return l.run(ctx, box)
 }
@@ -173,7 +142,7 @@ type listening struct {
 	file      string
 	token     string
 	inspector *inspect.Inspector
-	console   *console.Console // nil without a console
+	console   *console.Console
 	listener  net.Listener
 }
 
@@ -193,13 +162,9 @@ func (l *listening) run(ctx context.Context, box *sandboxState) error {
 	defer tasks.Wait()
 	defer stop()
 	tasks.Go(func() { failed <- server.Serve(l.listener) })
-	if l.console != nil {
-		tasks.Go(func() { l.console.Run(running) })
-	}
+	tasks.Go(func() { l.console.Run(running) })
 	deliveries := l.inspector.Watch(running)
-	tasks.Go(func() {
-		l.app.printDeliveries(running, l.inspector, deliveries, func(*inspect.Delivery) bool { return true })
-	})
+	tasks.Go(func() { l.app.printDeliveries(running, l.inspector, deliveries, false) })
 	unregister := func() error { return nil }
 	if box != nil {
 		var err error
@@ -236,14 +201,11 @@ func (a *app) problem(text string) {
 // ServeHTTP serves the console, and receives everything else.
 func (l *listening) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	limitBody(w, r)
-	switch {
-	case !console.IsConsole(r):
-		l.inspector.ServeHTTP(w, r)
-	case l.console == nil:
-		http.NotFound(w, r)
-	default:
+	if console.IsConsole(r) {
 		l.console.ServeHTTP(w, r)
+		return
 	}
+	l.inspector.ServeHTTP(w, r)
 }
 
 // registered is the description of the webhook at the sandbox.
@@ -290,14 +252,11 @@ func (l *listening) register(ctx context.Context, box *sandboxState) (unregister
 // printStart prints the addresses.
 func (l *listening) printStart(box *sandboxState) {
 	address := baseURL(l.listener.Addr())
-	page := ""
-	if l.console != nil {
-		page = address + "/console/?token=" + l.token
-	}
+	page := address + "/console/?token=" + l.token
 	if l.app.json {
 		_ = l.app.printJSON(struct { // whoever reads it may be gone
 			Receiver string `json:"receiver"`
-			Console  string `json:"console,omitempty"`
+			Console  string `json:"console"`
 			Forward  string `json:"forward,omitempty"`
 			File     string `json:"file"`
 		}{address, page, l.flags.forward, l.file})
@@ -306,22 +265,13 @@ func (l *listening) printStart(box *sandboxState) {
 		if box != nil {
 			lines = append(lines, [2]string{"sandbox", box.URL})
 		}
-		for _, line := range lines {
-			if line[1] != "" {
-				fmt.Fprintf(l.app.out, "%-9s %s\n", line[0], line[1])
-			}
-		}
+		l.app.fields(lines...)
 	}
 	if l.flags.public {
-		l.app.note("warning: other machines can reach this address; whoever has the secret can send deliveries, and whoever has the token sees patient data")
+		l.app.problem("other machines can reach this address; whoever has the secret can send deliveries, and whoever has the token sees patient data")
 	}
 	if l.flags.unsigned {
-		l.app.note("warning: --unsigned accepts every delivery, also a forged one, and stores it")
-	}
-	if l.flags.open && l.console != nil {
-		if err := openBrowser(context.Background(), address+"/console/?token="+l.console.TokenForOneLogin()); err != nil {
-			l.app.note("the browser does not open: %v", err)
-		}
+		l.app.problem("--unsigned accepts every delivery, also a forged one, and stores it")
 	}
 }
 

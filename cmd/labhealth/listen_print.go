@@ -4,71 +4,37 @@ import (
 	"context"
 	"fmt"
 	"iter"
+	"maps"
 	"strings"
-	"sync"
-	"time"
 
 	"github.com/fatih/color"
 
 	"github.com/labhealth/labhealth-go/cmd/labhealth/internal/inspect"
 )
 
-// deliveryPrinter prints one line for each delivery, when it was responded to.
-type deliveryPrinter struct {
-	*app
-	good  *color.Color
-	bad   *color.Color
-	faint *color.Color
-
-	mu      sync.Mutex
-	printed map[int64]bool
-	highest int64
-}
-
-func newDeliveryPrinter(a *app) *deliveryPrinter {
-	p := &deliveryPrinter{app: a, printed: map[int64]bool{},
-		good: color.New(color.FgGreen), bad: color.New(color.FgRed), faint: color.New(color.Faint)}
-	for _, c := range []*color.Color{p.good, p.bad, p.faint} {
-		if a.colored(a.out) {
-			c.EnableColor()
-		} else {
-			c.DisableColor()
-		}
-	}
-	return p
-}
-
-// printDeliveries prints the deliveries of [inspect.Inspector.Watch] that are shown, until ctx is
-// done.
-func (a *app) printDeliveries(ctx context.Context, inspector *inspect.Inspector, deliveries iter.Seq[int64], isShown func(*inspect.Delivery) bool) {
-	printer := newDeliveryPrinter(a)
+// printDeliveries prints the deliveries of [inspect.Inspector.Watch] until ctx is done: one line
+// for each, when it was responded to.
+func (a *app) printDeliveries(ctx context.Context, inspector *inspect.Inspector, deliveries iter.Seq[int64], onlyForwarded bool) {
+	printed := map[int64]bool{}
 	for number := range deliveries {
-		if d, ok, err := inspector.Get(ctx, number); err == nil && ok && isShown(&d) {
-			printer.print(&d)
+		d, ok, err := inspector.Get(ctx, number)
+		if err != nil || !ok || d.StatusCode == 0 || onlyForwarded && d.Forward == nil || printed[number] {
+			continue
 		}
+		printed[number] = true
+		if len(printed) > 10_000 {
+			maps.DeleteFunc(printed, func(old int64, _ bool) bool { return old < number-5000 })
+		}
+		a.printDelivery(&d)
 	}
 }
 
 // deliveryLine is a delivery in JSON: no patient data.
 type deliveryLine struct {
-	Number      int64          `json:"number"`
-	ID          string         `json:"id,omitempty"`
-	ReceivedAt  time.Time      `json:"received_at"`
-	Attempt     int            `json:"attempt"`
-	Size        int            `json:"size"`
-	Type        string         `json:"type,omitempty"`
-	UserID      string         `json:"user_id,omitempty"`
-	OrderID     string         `json:"order_id,omitempty"`
-	About       string         `json:"about,omitempty"`
-	Verdict     string         `json:"verdict"`
-	Reason      string         `json:"reason,omitempty"`
-	Malformed   int            `json:"malformed,omitempty"`
-	Unknown     int            `json:"unknown,omitempty"`
-	DuplicateOf int64          `json:"duplicate_of,omitempty"`
-	ReplayOf    int64          `json:"replay_of,omitempty"`
-	Forward     *forwardResult `json:"forward,omitempty"`
-	Status      int            `json:"status"`
-	Finding     string         `json:"finding,omitempty"`
+	*inspect.Delivery
+
+	Forward *forwardResult `json:"forward,omitempty"`
+	Finding string         `json:"finding,omitempty"`
 }
 
 type forwardResult struct {
@@ -77,49 +43,20 @@ type forwardResult struct {
 	Error      string `json:"error,omitempty"`
 }
 
-func newDeliveryLine(d *inspect.Delivery) deliveryLine {
-	line := deliveryLine{
-		Number: d.Number, ID: d.ID, ReceivedAt: d.ReceivedAt, Attempt: d.Attempt, Size: d.Size, Type: d.Type, About: d.About,
-		Verdict: string(d.Verdict), Reason: d.Reason, Malformed: d.Malformed, Unknown: d.Unknown, DuplicateOf: d.DuplicateOf, ReplayOf: d.ReplayOf,
-		Status: d.StatusCode, Finding: d.Finding(),
+func (a *app) printDelivery(d *inspect.Delivery) {
+	if !a.json {
+		fmt.Fprintln(a.out, a.deliveryText(d))
+		return
 	}
-	if d.UserID != [16]byte{} {
-		line.UserID = d.UserID.String()
-	}
-	if d.OrderID != [16]byte{} {
-		line.OrderID = d.OrderID.String()
-	}
+	line := deliveryLine{Delivery: d, Finding: d.Finding()}
 	if f := d.Forward; f != nil {
 		line.Forward = &forwardResult{f.StatusCode, f.Took.Milliseconds(), f.Err}
 	}
-	return line
+	_ = a.printJSON(line) // whoever reads it may be gone
 }
 
-// print prints a delivery once, when it has a response.
-func (p *deliveryPrinter) print(d *inspect.Delivery) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if d.StatusCode == 0 || p.printed[d.Number] {
-		return
-	}
-	p.printed[d.Number] = true
-	p.highest = max(p.highest, d.Number)
-	if len(p.printed) > 10_000 {
-		for number := range p.printed {
-			if number < p.highest-5000 {
-				delete(p.printed, number)
-			}
-		}
-	}
-	if p.app.json {
-		_ = p.app.printJSON(newDeliveryLine(d)) // whoever reads it may be gone
-		return
-	}
-	fmt.Fprintln(p.app.out, p.line(d))
-}
-
-// line is a delivery for people.
-func (p *deliveryPrinter) line(d *inspect.Delivery) string {
+// deliveryText is a delivery for people.
+func (a *app) deliveryText(d *inspect.Delivery) string {
 	var notes []string
 	if d.DuplicateOf != 0 {
 		notes = append(notes, fmt.Sprintf("duplicate of %d", d.DuplicateOf))
@@ -136,21 +73,21 @@ func (p *deliveryPrinter) line(d *inspect.Delivery) string {
 	if finding := d.Finding(); finding != "" {
 		notes = append(notes, finding)
 	}
-	verdict, status := p.good, p.good
+	verdict, status := green, green
 	if d.Verdict == inspect.Rejected {
-		verdict = p.bad
+		verdict = red
+	}
+	if d.StatusCode/100 != 2 {
+		status = red
 	}
 	result := fmt.Sprint(d.StatusCode)
-	if d.StatusCode < 200 || d.StatusCode > 299 {
-		status = p.bad
-	}
 	if d.Forward != nil {
 		result += fmt.Sprintf(" in %d ms", d.Forward.Took.Milliseconds())
 	}
-	line := fmt.Sprintf("%s %s %-28s %s -> %s", p.faint.Sprintf("%s %5d", d.ReceivedAt.Format("15:04:05"), d.Number),
-		verdict.Sprintf("%-8s", d.Verdict), d.Type, d.About, status.Sprint(result))
+	line := fmt.Sprintf("%s %s %-28s %s -> %s", a.paint(color.Faint, fmt.Sprintf("%s %5d", d.ReceivedAt.Format("15:04:05"), d.Number)),
+		a.paint(verdict, fmt.Sprintf("%-8s", d.Verdict)), d.Type, d.About, a.paint(status, result))
 	if len(notes) > 0 {
-		line += "  " + p.faint.Sprint(strings.Join(notes, "; "))
+		line += "  " + a.paint(color.Faint, strings.Join(notes, "; "))
 	}
 	return line
 }

@@ -127,9 +127,10 @@ func runCommand(t *testing.T, stdin string, args ...string) (code int, out, erro
 // The commands together: a sandbox that runs, a listener that registers itself, an application, and
 // a replay beside the listener.
 func TestListenToSandbox(t *testing.T) {
+	setEnvironment(t, nil)
 	box := startBox(t, "--users", "1", "--orders", "1", "--no-console")
 	app, ids, status := application(t, box.WebhookSecret)
-	l := startListen(t, "--sandbox="+box.URL, "--forward", app, "--file", filepath.Join(t.TempDir(), "d.db"))
+	l := startListen(t, "--sandbox", "--forward", app, "--file", filepath.Join(t.TempDir(), "d.db"))
 	orders, err := box.client().Orders.List(t.Context(), listAll())
 	if err != nil || len(orders.Orders) != 1 {
 		t.Fatal(err)
@@ -138,10 +139,10 @@ func TestListenToSandbox(t *testing.T) {
 		t.Fatal(err)
 	}
 	d := l.next()
-	if d.Number != 1 || d.Verdict != "verified" || d.Type != "labtest.order.updated" || d.Forward == nil || d.Forward.StatusCode != 200 || d.Status != 200 {
+	if d.Number != 1 || d.Verdict != "verified" || d.Type != "labtest.order.updated" || d.Forward == nil || d.Forward.StatusCode != 200 || d.StatusCode != 200 {
 		t.Errorf("%+v", d)
 	}
-	code, out, errors := runCommand(t, "", "replay", "1", "--file", l.File, "--sandbox="+box.URL, "--copies", "2", "--json")
+	code, out, errors := runCommand(t, "", "replay", "1", "--file", l.File, "--sandbox", "--copies", "2", "--json")
 	if code != 0 || strings.Count(out, `"duplicate_of":1`) != 2 {
 		t.Errorf("%d, %s, %s", code, out, errors)
 	}
@@ -193,7 +194,7 @@ func TestListenConsole(t *testing.T) {
 			t.Errorf("%s: %d", path, resp.StatusCode)
 		}
 	}
-	if d := l.next(); d.Verdict != "rejected" || d.Status != 401 {
+	if d := l.next(); d.Verdict != "rejected" || d.StatusCode != 401 {
 		t.Errorf("%+v", d)
 	}
 	if info, err := os.Stat(file); err != nil || info.Mode().Perm() != 0o600 {
@@ -323,10 +324,6 @@ func post(t *testing.T, url, host string, header map[string]string, secret, body
 
 func TestListenInvalid(t *testing.T) {
 	t.Setenv(secretVariable, "")
-	secret := filepath.Join(t.TempDir(), "secret")
-	if err := os.WriteFile(secret, []byte(listenSecret+"\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
 	file := filepath.Join(t.TempDir(), "d.db")
 	open := filepath.Join(t.TempDir(), "open.db")
 	if err := errors.Join(os.WriteFile(open, nil, 0o644), os.Chmod(open, 0o644)); err != nil { // whatever the umask is
@@ -336,12 +333,9 @@ func TestListenInvalid(t *testing.T) {
 		args string
 		want string
 	}{
-		{"listen", "there is no signing secret"},
-		{"listen --secret-file /nonexistent", "--secret-file"},
-		{"listen --secret-file " + open, "all users can read or change"},
-		{"replay 1 --file " + file + " --secret-file " + open, "no deliveries are stored"},
+		{"listen", "no webhook secret is set"},
+		{"replay 1 --file " + file, "no deliveries are stored"},
 		{"listen --unsigned --sandbox", "--sandbox and --unsigned cannot be combined"},
-		{"listen --secret-file " + os.DevNull, "there is no signing secret"},
 		{"listen --sandbox", "no sandbox is running"},
 		{"listen --unsigned --addr 0.0.0.0:0", "add --public"},
 		{"listen --unsigned --addr 127.0.0.1:0 --keep 1s", "--keep"},
@@ -373,6 +367,12 @@ func TestListenInvalid(t *testing.T) {
 		code, _, text := runCommand(t, "", strings.Fields(c.args)...)
 		if code != exitUsage || !strings.Contains(text, c.want) || strings.Contains(text, listenSecret) {
 			t.Errorf("%s: %d, %s", c.args, code, text)
+		}
+	}
+	for secret, want := range map[string]string{"/nonexistent": "no such file", open: "all users can read or change", os.DevNull: "must be a file with the key"} {
+		t.Setenv(secretVariable+"_FILE", secret)
+		if code, _, text := runCommand(t, "", "listen"); code != exitUsage || !strings.Contains(text, secretVariable+"_FILE: ") || !strings.Contains(text, want) {
+			t.Errorf("%s: %d, %s", secret, code, text)
 		}
 	}
 }

@@ -1,7 +1,11 @@
 package main
 
 import (
+	"context"
+	"net/http"
+	"net/http/httptest"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -43,25 +47,30 @@ func TestImportNamesFlags(t *testing.T) {
 	}
 }
 
-// A replay that is interrupted says how to send the rest, and nothing twice.
+// A replay that is interrupted says how far it came.
 func TestInterruptedReplay(t *testing.T) {
-	filter := &inspect.Filter{After: 9}
-	for _, test := range []struct {
-		replay        inspect.Replay
-		sent, copies  int
-		last          int64
-		want, notWant string
-	}{
-		{inspect.Replay{Filter: filter}, 11, 1, 20, "11 deliveries were sent, the last is that of 20. To continue, use a range that starts with 21", "times"},
-		{inspect.Replay{Filter: filter, Copies: 3}, 32, 2, 20, "the last is that of 20, 2 of 3 times.", ""},
-		{inspect.Replay{Filter: filter, Order: "reversed"}, 1, 1, 20, "1 delivery was sent, the last is that of 20. To continue, use the range 10-19", ""},
-		{inspect.Replay{Filter: filter, Order: "shuffled"}, 5, 1, 20, "select those that are not listed above", "range"},
-		{inspect.Replay{Numbers: []int64{3, 20}}, 1, 1, 3, "select those that are not listed above", "range"},
-		{inspect.Replay{Filter: filter}, 0, 0, 0, "interrupted: nothing was sent", "range"},
-	} {
-		got := interruptedReplay(test.replay, test.sent, test.last, test.copies)
-		if !strings.Contains(got, test.want) || test.notWant != "" && strings.Contains(got, test.notWant) {
-			t.Errorf("got %q, want %q", got, test.want)
-		}
+	setEnvironment(t, nil)
+	file := filepath.Join(t.TempDir(), "deliveries.db")
+	i, err := inspect.Open(t.Context(), inspect.Config{File: file})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 3 {
+		i.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodPost, "/", strings.NewReader("{}")))
+	}
+	if err := i.Close(); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	app := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { cancel() }))
+	defer app.Close()
+	got := commandWith(ctx, t, "", "replay", "1-3", "--unsigned", "--file", file, "--to", app.URL, "--delay", "1h")
+	if got.code != exitInterrupted || strings.Count(got.stdout, "\n") != 1 ||
+		got.stderr != "labhealth: interrupted: 1 delivery was sent, the last is that of 1. To continue, select those that are not listed above\n" {
+		t.Errorf("%+v", got)
+	}
+	got = commandWith(ctx, t, "", "replay", "1-3", "--unsigned", "--file", file, "--to", app.URL)
+	if got.code != exitInterrupted || got.stderr != "labhealth: interrupted\n" {
+		t.Errorf("%+v", got)
 	}
 }

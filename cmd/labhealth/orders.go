@@ -17,33 +17,23 @@ func newOrders(a *app) *cobra.Command {
 		newOrdersImport(a), newOrdersAdvance(a), newOrdersList(a), newOrdersGet(a), newOrdersWatch(a), newOrdersCancel(a), newOrdersResults(a), newOrdersPDF(a))
 }
 
-// orderFilter are the flags that select orders.
-type orderFilter struct {
-	user, transaction, interpretation        string
-	ids, status, method, activation          []string
-	critical                                 bool
-	since, until, updatedSince, updatedUntil string
-	search, patient, recipient               string
-	sort                                     string
-	limit                                    int
-}
-
 var (
-	lowLevelStatuses = []string{
+	lowLevelStatuses = []labhealth.OrderLowLevelStatus{
 		"ordered", "requisition_created", "requisition_bypassed", "transit_customer", "out_for_delivery", "with_customer", "transit_lab",
 		"delivered_to_lab", "completed", "failure_to_deliver_to_lab", "failure_to_deliver_to_customer", "problem_in_transit_lab",
 		"problem_in_transit_customer", "sample_error", "appointment_scheduled", "appointment_cancelled", "appointment_pending",
 		"draw_completed", "cancelled", "lost", "do_not_process", "partial_results", "awaiting_registration", "registered",
 		"redraw_available", "corrected", "lab_processing_blocked",
 	}
-	collectionMethods = []string{"testkit", "walk_in_test", "at_home_phlebotomy", "on_site_collection"}
-	sortKeys          = []string{"created_at", "-created_at", "patient_name", "-patient_name", "last_status", "-last_status"}
-	interpretations   = []string{"normal", "abnormal", "critical"}
-	activations       = []string{"current", "scheduled"}
+	collectionMethods = []labhealth.LabTestCollectionMethod{"testkit", "walk_in_test", "at_home_phlebotomy", "on_site_collection"}
+	interpretations   = []labhealth.Interpretation{"normal", "abnormal", "critical"}
 )
 
 func newOrdersList(a *app) *cobra.Command {
-	var f orderFilter
+	var p labhealth.ListOrdersParams
+	var critical bool
+	var sort string
+	var limit int
 	cmd := &cobra.Command{
 		Use:   "list",
 		Short: "List orders, latest first",
@@ -58,139 +48,57 @@ data.`,
   labhealth orders list --json | jq -r .id`,
 		Args: exactArgs(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			params, err := f.params(cmd)
+			if cmd.Flags().Changed("critical") {
+				p.IsCritical = &critical
+			}
+			if sort != "" {
+				p.OrderKey, p.OrderDirection = sort, "asc"
+				if key, descending := strings.CutPrefix(sort, "-"); descending {
+					p.OrderKey, p.OrderDirection = key, "desc"
+				}
+			}
+			size, err := pageSize(limit, 100)
 			if err != nil {
 				return err
 			}
+			p.Size = size
 			client, _, err := a.client(cmd.Context())
 			if err != nil {
 				return err
 			}
-			return a.listOrders(cmd.Context(), client, params, f.limit)
+			return a.listOrders(cmd.Context(), client, p, limit)
 		},
 	}
-	f.add(cmd)
+	flags := cmd.Flags()
+	idFlag(flags, &p.UserID, "user", "orders of the user with this ID")
+	idFlag(flags, &p.OrderTransactionID, "transaction", "orders of the transaction with this ID")
+	choicesFlag(cmd, &p.Status, "status", "orders with one of these statuses, such as ordered or completed", lowLevelStatuses...)
+	choicesFlag(cmd, &p.OrderType, "method", "orders with one of these collection methods: "+strings.Join(texts(collectionMethods), ", "), collectionMethods...)
+	choicesFlag(cmd, &p.OrderActivationTypes, "activation", "orders that are current or scheduled", "current", "scheduled")
+	choiceFlag(cmd, &p.Interpretation, "interpretation", "orders with normal, abnormal or critical results", interpretations...)
+	flags.BoolVar(&critical, "critical", false, "orders with critical results; --critical=false: without")
+	timeFlag(flags, &p.StartDate, "since", "orders created since this time")
+	timeFlag(flags, &p.EndDate, "until", "orders created until this time")
+	timeFlag(flags, &p.UpdatedStartDate, "updated-since", "orders updated since this time")
+	timeFlag(flags, &p.UpdatedEndDate, "updated-until", "orders updated until this time")
+	flags.StringVar(&p.SearchInput, "search", "", "free text")
+	flags.StringVar(&p.PatientName, "patient-name", "", "orders of patients with this name, which other users of the machine can see in the process list")
+	flags.StringVar(&p.ShippingRecipientName, "recipient", "", "orders sent to recipients with this name")
+	choiceFlag(cmd, &sort, "sort", "sort key, with - for descending: created_at, patient_name or last_status",
+		"created_at", "-created_at", "patient_name", "-patient_name", "last_status", "-last_status")
+	flags.IntVar(&limit, "limit", 0, "print at most this many orders; 0 prints all")
 	return cmd
 }
 
-func (f *orderFilter) add(cmd *cobra.Command) {
-	flags := cmd.Flags()
-	flags.StringVar(&f.user, "user", "", "orders of the user with this ID")
-	flags.StringSliceVar(&f.ids, "id", nil, "orders with these IDs")
-	flags.StringVar(&f.transaction, "transaction", "", "orders of the transaction with this ID")
-	flags.StringSliceVar(&f.status, "status", nil, "orders with one of these statuses, such as ordered or completed")
-	flags.StringSliceVar(&f.method, "method", nil, "orders with one of these collection methods: "+strings.Join(collectionMethods, ", "))
-	flags.StringSliceVar(&f.activation, "activation", nil, "orders that are current or scheduled")
-	flags.StringVar(&f.interpretation, "interpretation", "", "orders with normal, abnormal or critical results")
-	flags.BoolVar(&f.critical, "critical", false, "orders with critical results; --critical=false: without")
-	flags.StringVar(&f.since, "since", "", "orders created since this time")
-	flags.StringVar(&f.until, "until", "", "orders created until this time")
-	flags.StringVar(&f.updatedSince, "updated-since", "", "orders updated since this time")
-	flags.StringVar(&f.updatedUntil, "updated-until", "", "orders updated until this time")
-	flags.StringVar(&f.search, "search", "", "free text")
-	flags.StringVar(&f.patient, "patient-name", "", "orders of patients with this name, which other users of the machine can see in the process list")
-	flags.StringVar(&f.recipient, "recipient", "", "orders sent to recipients with this name")
-	flags.StringVar(&f.sort, "sort", "", "sort key, with - for descending: created_at, patient_name or last_status")
-	flags.IntVar(&f.limit, "limit", 0, "print at most this many orders; 0 prints all")
-	complete(cmd, "status", lowLevelStatuses...)
-	complete(cmd, "method", collectionMethods...)
-	complete(cmd, "activation", activations...)
-	complete(cmd, "interpretation", interpretations...)
-	complete(cmd, "sort", sortKeys...)
-}
-
-// params returns the filter for the client, or an error that names the flag.
-func (f *orderFilter) params(cmd *cobra.Command) (p labhealth.ListOrdersParams, err error) {
-	if err := f.choices(&p); err != nil {
-		return p, err
+// pageSize returns the size of the pages of a list that prints at most limit values.
+func pageSize(limit, most int) (int, error) {
+	switch {
+	case limit < 0:
+		return 0, usagef("--limit must be 0 or more")
+	case limit == 0:
+		return most, nil
 	}
-	if p.UserID, err = optionalID("--user", f.user); err != nil {
-		return p, err
-	}
-	if p.OrderTransactionID, err = optionalID("--transaction", f.transaction); err != nil {
-		return p, err
-	}
-	for _, value := range f.ids {
-		id, err := parseID("--id", value)
-		if err != nil {
-			return p, err
-		}
-		p.OrderIDs = append(p.OrderIDs, id)
-	}
-	for _, t := range []struct {
-		flag, value string
-		to          *time.Time
-	}{
-		{"--since", f.since, &p.StartDate}, {"--until", f.until, &p.EndDate},
-		{"--updated-since", f.updatedSince, &p.UpdatedStartDate}, {"--updated-until", f.updatedUntil, &p.UpdatedEndDate},
-	} {
-		if *t.to, err = parseTime(t.flag, t.value); err != nil {
-			return p, err
-		}
-	}
-	if cmd.Flags().Changed("critical") {
-		p.IsCritical = &f.critical
-	}
-	p.SearchInput, p.PatientName, p.ShippingRecipientName = f.search, f.patient, f.recipient
-	return p, f.page(&p)
-}
-
-// choices sets the parameters that have fixed values.
-func (f *orderFilter) choices(p *labhealth.ListOrdersParams) (err error) {
-	if p.Status, err = manyOf[labhealth.OrderLowLevelStatus]("--status", f.status, lowLevelStatuses...); err != nil {
-		return err
-	}
-	if p.OrderType, err = manyOf[labhealth.LabTestCollectionMethod]("--method", f.method, collectionMethods...); err != nil {
-		return err
-	}
-	if p.OrderActivationTypes, err = manyOf[labhealth.OrderActivationType]("--activation", f.activation, activations...); err != nil {
-		return err
-	}
-	if f.interpretation != "" {
-		p.Interpretation = labhealth.Interpretation(f.interpretation)
-		if err := oneOf("--interpretation", f.interpretation, interpretations...); err != nil {
-			return err
-		}
-	}
-	if f.sort != "" {
-		if err := oneOf("--sort", f.sort, sortKeys...); err != nil {
-			return err
-		}
-		key, descending := strings.CutPrefix(f.sort, "-")
-		p.OrderKey, p.OrderDirection = key, "asc"
-		if descending {
-			p.OrderDirection = "desc"
-		}
-	}
-	return nil
-}
-
-func (f *orderFilter) page(p *labhealth.ListOrdersParams) error {
-	if f.limit < 0 {
-		return usagef("--limit must be 0 or more")
-	}
-	p.Size = 100
-	if f.limit > 0 {
-		p.Size = min(f.limit, 100)
-	}
-	return nil
-}
-
-// parseTime parses a date, a date-time, or a duration before now. Empty is the zero time.
-func parseTime(flag, value string) (time.Time, error) {
-	if value == "" {
-		return time.Time{}, nil
-	}
-	if t, err := time.Parse(time.RFC3339, value); err == nil {
-		return t, nil
-	}
-	if t, err := time.Parse(time.DateOnly, value); err == nil {
-		return t, nil
-	}
-	if d, err := time.ParseDuration(value); err == nil && d >= 0 {
-		return time.Now().Add(-d), nil
-	}
-	return time.Time{}, usagef("%s must be a date such as 2026-01-31, a time such as 2026-01-31T08:00:00Z, or a duration before now such as 24h, not %q", flag, value)
+	return min(limit, most), nil
 }
 
 const orderRow = "%s  %s  %s  %-8s  %s\n"
@@ -229,45 +137,38 @@ func patientName(order *labhealth.Order) string {
 }
 
 func newOrdersGet(a *app) *cobra.Command {
-	return &cobra.Command{
+	return a.aboutOrder(&cobra.Command{
 		Use:   "get ORDER",
 		Short: "Show an order and its timeline",
 		Long:  "Show an order and its timeline. With --json, it prints the order as the service has it.",
 		Example: `  labhealth orders get 5b41f610-ebc5-4803-8f0c-a61c3bdc7f02
   labhealth orders get 5b41f610-ebc5-4803-8f0c-a61c3bdc7f02 --json | jq .status`,
-		Args:              exactArgs("the ID of an order"),
-		ValidArgsFunction: a.completeOrder,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			id, client, err := a.orderArgument(cmd.Context(), args)
-			if err != nil {
-				return err
-			}
-			order, err := client.Orders.Get(cmd.Context(), id)
-			if err != nil {
-				return err
-			}
-			if a.json {
-				return a.printReceived(order)
-			}
-			a.printOrder(order)
-			return nil
-		},
-	}
+	}, func(ctx context.Context, client *labhealth.Client, id uuid.UUID) error {
+		order, err := client.Orders.Get(ctx, id)
+		return printResult(a, order, err, a.printOrder)
+	})
 }
 
-// orderArgument returns the order ID of the arguments, and a client.
-func (a *app) orderArgument(ctx context.Context, args []string) (uuid.UUID, *labhealth.Client, error) {
-	return a.idArgument(ctx, "the ID of the order", args)
+// aboutOrder completes a command whose argument is the ID of an order.
+func (a *app) aboutOrder(cmd *cobra.Command, do func(context.Context, *labhealth.Client, uuid.UUID) error) *cobra.Command {
+	cmd.Args, cmd.ValidArgsFunction = exactArgs("the ID of an order"), a.completeOrder
+	return a.aboutID(cmd, "the ID of the order", do)
 }
 
-// idArgument returns the ID that is the argument, and a client.
-func (a *app) idArgument(ctx context.Context, name string, args []string) (uuid.UUID, *labhealth.Client, error) {
-	id, err := parseID(name, args[0])
-	if err != nil {
-		return uuid.Nil, nil, err
+// aboutID completes a command whose argument is an ID.
+func (a *app) aboutID(cmd *cobra.Command, name string, do func(context.Context, *labhealth.Client, uuid.UUID) error) *cobra.Command {
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		id, err := parseID(name, args[0])
+		if err != nil {
+			return err
+		}
+		client, _, err := a.client(cmd.Context())
+		if err != nil {
+			return err
+		}
+		return do(cmd.Context(), client, id)
 	}
-	client, _, err := a.client(ctx)
-	return id, client, err
+	return cmd
 }
 
 func (a *app) printOrder(order *labhealth.Order) {
@@ -331,8 +232,7 @@ func (a *app) patientLines(order *labhealth.Order) [][2]string {
 }
 
 func newOrdersCancel(a *app) *cobra.Command {
-	var yes bool
-	cmd := &cobra.Command{
+	return a.confirmed(a.aboutOrder(&cobra.Command{
 		Use:   "cancel ORDER",
 		Short: "Cancel an order",
 		Long: `Cancel an order, which cannot be undone. It asks first; without a terminal it needs --yes.
@@ -340,52 +240,31 @@ func newOrdersCancel(a *app) *cobra.Command {
 With --json, it prints the response (PostOrderResponse).`,
 		Example: `  labhealth orders cancel 5b41f610-ebc5-4803-8f0c-a61c3bdc7f02
   labhealth orders cancel 5b41f610-ebc5-4803-8f0c-a61c3bdc7f02 --yes`,
-		Args:              exactArgs("the ID of an order"),
-		ValidArgsFunction: a.completeOrder,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			id, client, err := a.orderArgument(cmd.Context(), args)
-			if err != nil {
-				return err
-			}
-			if err := a.confirm(yes, fmt.Sprintf("Cancel the order %s? This cannot be undone.", id)); err != nil {
-				return err
-			}
-			response, err := client.Orders.Cancel(cmd.Context(), id)
-			if err != nil {
-				return err
-			}
-			if a.json {
-				return a.printReceived(response)
-			}
+	}, func(ctx context.Context, client *labhealth.Client, id uuid.UUID) error {
+		if err := a.confirm(fmt.Sprintf("Cancel the order %s? This cannot be undone.", id)); err != nil {
+			return err
+		}
+		response, err := client.Orders.Cancel(ctx, id)
+		return printResult(a, response, err, func(response *labhealth.PostOrderResponse) {
 			fmt.Fprintf(a.out, "canceled the order %s: %s\n", id, clean(string(response.Order.CurrentStatus())))
-			return nil
-		},
-	}
-	cmd.Flags().BoolVar(&yes, "yes", false, "do not ask")
-	return cmd
+		})
+	}))
 }
 
 // completeOrder completes the IDs of the latest orders.
-func (a *app) completeOrder(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
-	return a.completeIDs(cmd, args, func(ctx context.Context, client *labhealth.Client) (list []string) {
-		page, err := client.Orders.List(ctx, labhealth.ListOrdersParams{Size: 20})
-		if err != nil {
-			return nil
-		}
-		for _, order := range page.Orders {
-			list = append(list, cobra.CompletionWithDesc(order.ID.String(), clean(string(order.CurrentStatus()))))
-		}
-		return list
-	})
-}
-
-// completeIDs completes the only argument of a command with what the service lists, in its order.
-func (a *app) completeIDs(cmd *cobra.Command, args []string, list func(context.Context, *labhealth.Client) []string) ([]string, cobra.ShellCompDirective) {
+func (a *app) completeOrder(cmd *cobra.Command, args []string, _ string) (ids []string, _ cobra.ShellCompDirective) {
 	ctx, cancel := context.WithTimeout(cmd.Context(), 2*time.Second)
 	defer cancel()
 	client, _, err := a.client(ctx)
 	if err != nil || len(args) > 0 {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
-	return list(ctx, client), cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveKeepOrder
+	page, err := client.Orders.List(ctx, labhealth.ListOrdersParams{Size: 20})
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	for _, order := range page.Orders {
+		ids = append(ids, cobra.CompletionWithDesc(order.ID.String(), clean(string(order.CurrentStatus()))))
+	}
+	return ids, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveKeepOrder
 }

@@ -11,8 +11,8 @@ import (
 )
 
 func newOrdersAdvance(a *app) *cobra.Command {
-	var to, interpretation string
-	cmd := &cobra.Command{
+	var params labhealth.SimulateParams
+	cmd := a.aboutOrder(&cobra.Command{
 		Use:   "advance ORDER",
 		Short: "Simulate the progress of an order in a sandbox",
 		Long: `Simulate the progress of an order, to its results or to the status of --to. It exists in sandboxes
@@ -22,35 +22,15 @@ An at-home order stops until it has an appointment, and a test kit until it is r
 With --json, it prints the order as the service has it.`,
 		Example: `  labhealth orders advance 5b41f610-ebc5-4803-8f0c-a61c3bdc7f02 --sandbox
   labhealth orders advance 5b41f610-ebc5-4803-8f0c-a61c3bdc7f02 --to received.walk_in_test.requisition_created`,
-		Args:              exactArgs("the ID of an order"),
-		ValidArgsFunction: a.completeOrder,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			params := labhealth.SimulateParams{FinalStatus: labhealth.OrderStatus(to)}
-			if interpretation != "" {
-				if err := oneOf("--interpretation", interpretation, interpretations...); err != nil {
-					return err
-				}
-				params.Flags.Interpretation = labhealth.Interpretation(interpretation)
-			}
-			id, client, err := a.orderArgument(cmd.Context(), args)
-			if err != nil {
-				return err
-			}
-			order, err := advance(cmd.Context(), client, id, params)
-			if err != nil {
-				return err
-			}
-			if a.json {
-				return a.printReceived(order)
-			}
+	}, func(ctx context.Context, client *labhealth.Client, id uuid.UUID) error {
+		order, err := advance(ctx, client, id, params)
+		return printResult(a, order, err, func(order *labhealth.Order) {
 			status := clean(string(order.CurrentStatus()))
 			fmt.Fprintf(a.out, "the order %s is %s\n", id, a.paintStatus(status, status))
-			return nil
-		},
-	}
-	cmd.Flags().StringVar(&to, "to", "", "status at which it stops, such as sample_with_lab.walk_in_test.partial_results")
-	cmd.Flags().StringVar(&interpretation, "interpretation", "", "of the results: normal, abnormal or critical")
-	complete(cmd, "interpretation", interpretations...)
+		})
+	})
+	cmd.Flags().StringVar((*string)(&params.FinalStatus), "to", "", "status at which it stops, such as sample_with_lab.walk_in_test.partial_results")
+	choiceFlag(cmd, &params.Flags.Interpretation, "interpretation", "of the results: normal, abnormal or critical", interpretations...)
 	return cmd
 }
 

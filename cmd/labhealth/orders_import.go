@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -55,11 +56,10 @@ pending, before, found, sent and so on. With --dry-run, one line per invalid rec
 type importFlags struct {
 	opts     bulk.Options
 	csv      bulk.CSVOptions
+	forCSV   []string // flags that were set and need a CSV file
 	journal  string
 	rejected string
-
-	separator, labTest, billing, collection, country string
-	rename, values, compose                          []string
+	labTest  string
 }
 
 func newOrdersImport(a *app) *cobra.Command {
@@ -67,7 +67,7 @@ func newOrdersImport(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "import FILE",
 		Short: "Import existing orders from a CSV or JSON file",
-		Long:  importHelp + "\n\nFields of a CSV file:\n\n" + wrapWords(bulk.CSVColumns(), 2, 100),
+		Long:  importHelp + "\n\nFields of a CSV file:\n\n  " + strings.Join(bulk.CSVColumns(), "\n  "),
 		Example: `  labhealth orders import orders.jsonl --dry-run
   labhealth orders import clinic.csv --separator ';' --date-layout 01/02/2006 \
     --rename DOB=patient_details.dob --rename Sex=patient_details.gender --rename Notes=- \
@@ -86,25 +86,6 @@ func newOrdersImport(a *app) *cobra.Command {
 	return cmd
 }
 
-// wrapWords returns words in lines of a width, with an indentation.
-func wrapWords(words []string, indent, width int) string {
-	var text strings.Builder
-	column := width
-	for _, word := range words {
-		if column+1+len(word) > width {
-			if text.Len() > 0 {
-				text.WriteByte('\n')
-			}
-			text.WriteString(strings.Repeat(" ", indent) + word)
-			column = indent + len(word)
-			continue
-		}
-		text.WriteString(" " + word)
-		column += 1 + len(word)
-	}
-	return text.String()
-}
-
 func (f *importFlags) add(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.BoolVar(&f.opts.DryRun, "dry-run", false, "check the file, print all problems and send nothing")
@@ -119,34 +100,79 @@ func (f *importFlags) add(cmd *cobra.Command) {
 	flags.IntVar(&f.opts.RejectionLimit, "rejection-limit", 10, "stop if the first records, or so many in a row, are all rejected alike; negative for no limit")
 	flags.BoolVar(&f.opts.TrustJournal, "trust-journal", false, "resume without reading the list of orders first")
 	flags.BoolVar(&f.opts.ListByUser, "list-by-user", false, "look up lost orders by user; the deployment must honor user_id in GET /v3/orders")
-	flags.StringVar(&f.separator, "separator", "", `CSV: character between cells, such as ; or \t (default ,)`)
-	flags.StringArrayVar(&f.rename, "rename", nil, "CSV: COLUMN=FIELD, such as DOB=patient_details.dob, or COLUMN=- to ignore it; can be repeated")
-	flags.StringArrayVar(&f.values, "value", nil, "CSV: FIELD:CELL=VALUE, such as patient_details.gender:F=female; can be repeated")
-	flags.StringArrayVar(&f.compose, "compose", nil, "CSV: FIELD=TEXT with columns in braces, for rows without the field; can be repeated")
-	flags.StringArrayVar(&f.csv.DateLayouts, "date-layout", nil, "CSV: how dates are written, as 2006-01-02 would be: 01/02/2006; can be repeated")
-	flags.StringVar(&f.labTest, "lab-test", "", "CSV: ID or name of the lab test of rows without one")
-	flags.StringVar(&f.billing, "billing", "", "CSV: billing type of rows without one, such as client_bill")
-	flags.StringVar(&f.collection, "collection", "", "CSV: collection method of rows without one, such as walk_in_test")
-	flags.StringVar(&f.country, "country", "", "CSV: country of addresses without one, such as US")
-	complete(cmd, "collection", collectionMethods...)
-	complete(cmd, "billing", billingTypes...)
-	completeFields := func(_ *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
-		column, _, ok := strings.Cut(typed, "=")
-		if !ok {
-			return nil, cobra.ShellCompDirectiveNoFileComp
-		}
-		values := []string{column + "=-"}
-		for _, field := range bulk.CSVColumns() {
-			values = append(values, column+"="+field)
-		}
-		return values, cobra.ShellCompDirectiveNoFileComp
-	}
-	if err := cmd.RegisterFlagCompletionFunc("rename", completeFields); err != nil {
-		panic(err) // the flag does not exist
-	}
+	f.addCSV(cmd)
 }
 
-var billingTypes = []string{"client_bill", "commercial_insurance", "patient_bill_passthrough", "patient_bill"}
+// addCSV adds the flags that are for CSV files only.
+func (f *importFlags) addCSV(cmd *cobra.Command) {
+	f.csv.Rename, f.csv.Compose, f.csv.Values = map[string]string{}, map[string]string{}, map[string]map[string]string{}
+	add := func(name, kind, usage string, read func(string) error) {
+		cmd.Flags().Var(parsed{kind: kind, read: func(value string) error {
+			f.forCSV = append(f.forCSV, "--"+name)
+			return read(value)
+		}}, name, "CSV: "+usage)
+	}
+	add("separator", "string", `character between cells, such as ; or \t (default ,)`, func(value string) error {
+		separator := []rune(strings.ReplaceAll(value, `\t`, "\t"))
+		if len(separator) != 1 {
+			return usagef("--separator must be one character, not %q", value)
+		}
+		f.csv.Comma = separator[0]
+		return nil
+	})
+	add("rename", "stringArray", "COLUMN=FIELD, such as DOB=patient_details.dob, or COLUMN=- to ignore it; can be repeated", func(value string) error {
+		i := strings.LastIndex(value, "=")
+		if i < 1 || i == len(value)-1 {
+			return usagef("--rename must be COLUMN=FIELD, such as DOB=patient_details.dob, or COLUMN=- to ignore the column, not %q", value)
+		}
+		f.csv.Rename[value[:i]] = value[i+1:]
+		return nil
+	})
+	add("value", "stringArray", "FIELD:CELL=VALUE, such as patient_details.gender:F=female; can be repeated", func(value string) error {
+		field, pair, _ := strings.Cut(value, ":")
+		cell, known, ok := strings.Cut(pair, "=")
+		if !ok || cell == "" || known == "" {
+			return usagef("--value must be FIELD:CELL=VALUE, such as patient_details.gender:F=female, not %q", value)
+		}
+		if f.csv.Values[field] == nil {
+			f.csv.Values[field] = map[string]string{}
+		}
+		f.csv.Values[field][cell] = known
+		return nil
+	})
+	add("compose", "stringArray", "FIELD=TEXT with columns in braces, for rows without the field; can be repeated", func(value string) error {
+		field, text, ok := strings.Cut(value, "=")
+		if !ok || text == "" {
+			return usagef("--compose must be FIELD=TEXT, such as 'patient_address.receiver_name={First Name} {Last Name}', not %q", value)
+		}
+		f.csv.Compose[field] = text
+		return nil
+	})
+	add("date-layout", "stringArray", "how dates are written, as 2006-01-02 would be: 01/02/2006; can be repeated", func(value string) error {
+		f.csv.DateLayouts = append(f.csv.DateLayouts, value)
+		return nil
+	})
+	add("lab-test", "string", "ID or name of the lab test of rows without one", func(value string) error {
+		f.labTest = value
+		return nil
+	})
+	rows := &f.csv.Defaults
+	billing := []labhealth.Billing{"client_bill", "commercial_insurance", "patient_bill_passthrough", "patient_bill"}
+	add("billing", "string", "billing type of rows without one, such as client_bill", func(value string) error {
+		rows.BillingType = labhealth.Billing(value)
+		return oneOf("--billing", rows.BillingType, billing...)
+	})
+	add("collection", "string", "collection method of rows without one, such as walk_in_test", func(value string) error {
+		rows.CollectionMethod = labhealth.LabTestCollectionMethod(value)
+		return oneOf("--collection", rows.CollectionMethod, collectionMethods...)
+	})
+	add("country", "string", "country of addresses without one, such as US", func(value string) error {
+		rows.PatientAddress.Country = value
+		return nil
+	})
+	complete(cmd, "collection", collectionMethods...)
+	complete(cmd, "billing", billing...)
+}
 
 // check checks the flags and completes them.
 func (f *importFlags) check(file string) error {
@@ -157,66 +183,13 @@ func (f *importFlags) check(file string) error {
 		return usagef("--rate must be 0 or more requests per second")
 	case file == "-":
 		return usagef("the file must be a file: it is read several times, which stdin does not allow")
-	case !isCSV(file) && (f.separator+f.labTest+f.billing+f.collection+f.country != "" ||
-		len(f.rename)+len(f.values)+len(f.compose)+len(f.csv.DateLayouts) > 0):
-		return usagef("--separator, --rename, --value, --compose, --date-layout, --lab-test, --billing, --collection and --country need a .csv file")
+	case f.opts.Reconcile && f.opts.TrustJournal:
+		return usagef("--reconcile and --trust-journal cannot be combined")
+	case !isCSV(file) && len(f.forCSV) > 0:
+		return usagef("%s needs a .csv file", f.forCSV[0])
 	}
-	for flag, c := range map[string]struct {
-		value   string
-		allowed []string
-	}{"--billing": {f.billing, billingTypes}, "--collection": {f.collection, collectionMethods}} {
-		if c.value != "" {
-			if err := oneOf(flag, c.value, c.allowed...); err != nil {
-				return err
-			}
-		}
-	}
-	if f.journal == "" {
-		f.journal = file + ".journal"
-	}
-	if f.rejected == "" {
-		f.rejected = file + ".rejected.csv"
-	}
-	f.csv.Defaults.BillingType = labhealth.Billing(f.billing)
-	f.csv.Defaults.CollectionMethod = labhealth.LabTestCollectionMethod(f.collection)
-	f.csv.Defaults.PatientAddress.Country = f.country
-	return f.checkColumns()
-}
-
-func (f *importFlags) checkColumns() error {
-	separator := []rune(strings.ReplaceAll(f.separator, `\t`, "\t"))
-	if len(separator) > 1 {
-		return usagef("--separator must be one character, not %q", f.separator)
-	}
-	if len(separator) == 1 {
-		f.csv.Comma = separator[0]
-	}
-	f.csv.Rename, f.csv.Compose, f.csv.Values = map[string]string{}, map[string]string{}, map[string]map[string]string{}
-	for _, rename := range f.rename {
-		i := strings.LastIndex(rename, "=")
-		if i < 1 || i == len(rename)-1 {
-			return usagef("--rename must be COLUMN=FIELD, such as DOB=patient_details.dob, or COLUMN=- to ignore the column, not %q", rename)
-		}
-		f.csv.Rename[rename[:i]] = rename[i+1:]
-	}
-	for _, compose := range f.compose {
-		field, text, ok := strings.Cut(compose, "=")
-		if !ok || text == "" {
-			return usagef("--compose must be FIELD=TEXT, such as 'patient_address.receiver_name={First Name} {Last Name}', not %q", compose)
-		}
-		f.csv.Compose[field] = text
-	}
-	for _, value := range f.values {
-		field, pair, _ := strings.Cut(value, ":")
-		cell, known, ok := strings.Cut(pair, "=")
-		if !ok || cell == "" || known == "" {
-			return usagef("--value must be FIELD:CELL=VALUE, such as patient_details.gender:F=female, not %q", value)
-		}
-		if f.csv.Values[field] == nil {
-			f.csv.Values[field] = map[string]string{}
-		}
-		f.csv.Values[field][cell] = known
-	}
+	f.journal = cmp.Or(f.journal, file+".journal")
+	f.rejected = cmp.Or(f.rejected, file+".rejected.csv")
 	return nil
 }
 
@@ -316,41 +289,25 @@ func jsonLines(file *os.File) (io.ReadSeeker, error) {
 		return nil, usagef("%s is larger than 256 MiB: use JSON Lines", file.Name())
 	}
 	content = bytes.TrimPrefix(content, []byte("\uFEFF"))
-	if start := bytes.TrimSpace(content); !bytes.HasPrefix(start, []byte("{")) && !bytes.HasPrefix(start, []byte("[")) {
+	var orders []json.RawMessage
+	switch start := bytes.TrimSpace(content); {
+	case bytes.HasPrefix(start, []byte("[")):
+		err = json.Unmarshal(content, &orders)
+	case bytes.HasPrefix(start, []byte("{")):
+		orders = make([]json.RawMessage, 1)
+		err = json.Unmarshal(content, &orders[0])
+	default:
 		return file, nil // package bulk says what it is instead
 	}
-	decoder := json.NewDecoder(bytes.NewReader(content))
+	if syntax, ok := errors.AsType[*json.SyntaxError](err); ok {
+		return nil, usagef("%s is not JSON: see line %d", file.Name(), 1+bytes.Count(bytes.TrimRight(content[:syntax.Offset], "\n"), []byte("\n")))
+	}
 	var lines bytes.Buffer
-	for {
-		var value json.RawMessage
-		err := decoder.Decode(&value)
-		if errors.Is(err, io.EOF) {
-			return bytes.NewReader(lines.Bytes()), nil
-		}
-		if err != nil {
-			return nil, usagef("%s is not JSON: see line %d", file.Name(), errorLine(content, err))
-		}
-		orders := []json.RawMessage{value}
-		if value[0] == '[' {
-			if err := json.Unmarshal(value, &orders); err != nil {
-				return nil, err
-			}
-		}
-		for _, order := range orders {
-			if err := json.Compact(&lines, order); err != nil {
-				return nil, err
-			}
-			lines.WriteByte('\n')
-		}
+	for _, order := range orders {
+		err = errors.Join(err, json.Compact(&lines, order))
+		lines.WriteByte('\n')
 	}
-}
-
-// errorLine returns the line of a syntax error, or the last line of a document that is cut off.
-func errorLine(content []byte, err error) int {
-	if e, ok := errors.AsType[*json.SyntaxError](err); ok && e.Offset <= int64(len(content)) {
-		content = content[:e.Offset]
-	}
-	return 1 + bytes.Count(bytes.TrimRight(content, "\n"), []byte("\n"))
+	return bytes.NewReader(lines.Bytes()), err
 }
 
 // findLabTest returns the ID of the lab test with an ID or a name.
@@ -376,17 +333,13 @@ func findLabTest(ctx context.Context, client *labhealth.Client, idOrName string)
 
 // dryRun prints all problems.
 func (a *app) dryRun(ctx context.Context, f *importFlags, client *labhealth.Client, source bulk.Source, journal bulk.Journal) error {
-	read, write := io.Pipe()
-	printed := make(chan [2]int, 1)
-	go func() { printed <- a.printProblems(read) }()
-	f.opts.Rejections = write
+	var rejections bytes.Buffer
+	f.opts.Rejections = &rejections
 	progress, finish := a.progress()
 	f.opts.Progress = progress
 	report, err := bulk.Run(ctx, client, source, journal, f.opts)
 	finish()
-	_ = write.Close()
-	found := <-printed
-	problems, warnings := found[0], found[1]
+	problems, warnings := a.printProblems(&rejections)
 	if report == nil || err != nil && report.Records == 0 {
 		return a.importError(err)
 	}
@@ -404,31 +357,28 @@ func (a *app) dryRun(ctx context.Context, f *importFlags, client *labhealth.Clie
 
 // printProblems prints the records of a dry run that are invalid or have warnings, and returns how
 // many there are of both.
-func (a *app) printProblems(r io.Reader) (problems [2]int) {
-	decoder := json.NewDecoder(r)
-	for {
-		var raw json.RawMessage
+func (a *app) printProblems(r io.Reader) (problems, warnings int) {
+	for decoder := json.NewDecoder(r); ; {
 		var rejection bulk.Rejection
-		if decoder.Decode(&raw) != nil || json.Unmarshal(raw, &rejection) != nil {
-			_, _ = io.Copy(io.Discard, r)
-			return problems
+		if decoder.Decode(&rejection) != nil {
+			return problems, warnings
 		}
-		if rejection.Outcome == "pending" {
+		switch rejection.Outcome {
+		case "pending":
+			continue
+		case "warning":
+			warnings++
+		default:
+			problems++
+		}
+		if !a.json {
+			a.printProblem(rejection)
 			continue
 		}
-		kind := 0
-		if rejection.Outcome == "warning" {
-			kind = 1
+		if !a.showPatient && rejection.SampleID != "" {
+			rejection.SampleID = hidden
 		}
-		problems[kind]++
-		if a.json {
-			if !a.showPatient && rejection.SampleID != "" {
-				rejection.SampleID = hidden
-			}
-			_ = a.printJSON(rejection)
-			continue
-		}
-		a.printProblem(rejection)
+		_ = a.printJSON(rejection)
 	}
 }
 
@@ -463,7 +413,7 @@ func (a *app) runImport(ctx context.Context, f *importFlags, client *labhealth.C
 		return err
 	}
 	defer table.discard()
-	var failed failures
+	failed := failures{count: map[string]int{}}
 	f.opts.RejectionsCSV, f.opts.OnError = table, failed.add
 	progress, finish := a.progress()
 	f.opts.Progress = progress
@@ -500,36 +450,18 @@ func (a *app) runImport(ctx context.Context, f *importFlags, client *labhealth.C
 	return nil
 }
 
-// reportJSON is the report of an import, with --json.
-type reportJSON struct {
-	Records    int64   `json:"records"`
-	Applied    int64   `json:"applied"`
-	Rejected   int64   `json:"rejected"`
-	Invalid    int64   `json:"invalid"`
-	Duplicates int64   `json:"duplicates"`
-	Changed    int64   `json:"changed"`
-	Unknown    int64   `json:"unknown"`
-	Pending    int64   `json:"pending"`
-	Before     int64   `json:"before"`
-	Found      int64   `json:"found"`
-	Strays     int64   `json:"strays"`
-	Sent       int64   `json:"sent"`
-	Seconds    float64 `json:"seconds"`
-	Done       bool    `json:"done"` // repeating the command sends nothing
-	DryRun     bool    `json:"dry_run"`
-	Journal    string  `json:"journal,omitzero"`
-	Rejections string  `json:"rejections,omitzero"` // the file of the records without an order
-}
-
 func (a *app) printReport(r *bulk.Report, f *importFlags, rejected string) error {
 	if a.json {
-		out := reportJSON{
-			Records: r.Records, Applied: r.Applied, Rejected: r.Rejected, Invalid: r.Invalid, Duplicates: r.Duplicates, Changed: r.Changed,
-			Unknown: r.Unknown, Pending: r.Pending, Before: r.Before, Found: r.Found, Strays: r.Strays, Sent: r.Sent,
-			Seconds: r.Duration.Round(time.Millisecond).Seconds(), Done: r.Done(), DryRun: f.opts.DryRun, Rejections: rejected,
+		out := map[string]any{
+			"records": r.Records, "applied": r.Applied, "rejected": r.Rejected, "invalid": r.Invalid, "duplicates": r.Duplicates, "changed": r.Changed,
+			"unknown": r.Unknown, "pending": r.Pending, "before": r.Before, "found": r.Found, "strays": r.Strays, "sent": r.Sent,
+			"seconds": r.Duration.Round(time.Millisecond).Seconds(), "done": r.Done(), "dry_run": f.opts.DryRun,
 		}
 		if !f.opts.DryRun {
-			out.Journal = f.journal
+			out["journal"] = f.journal
+		}
+		if rejected != "" {
+			out["rejections"] = rejected // the file of the records without an order
 		}
 		return a.printJSON(out)
 	}
@@ -569,23 +501,14 @@ func (f *failures) add(_ string, err error) {
 	message, _, _ := strings.Cut(errorText(err), " (request ")
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.count == nil {
-		f.count = map[string]int{}
-	}
 	f.count[message]++
 }
 
 // print writes the most frequent failures.
 func (f *failures) print(w io.Writer) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	var lines []string
-	for message, n := range f.count {
-		lines = append(lines, fmt.Sprintf("%6d × %s", n, message))
-	}
-	slices.Sort(lines)
-	slices.Reverse(lines)
-	for _, line := range lines[:min(len(lines), 5)] {
-		fmt.Fprintln(w, line)
+	byCount := func(a, b string) int { return cmp.Or(f.count[b]-f.count[a], strings.Compare(a, b)) }
+	messages := slices.SortedFunc(maps.Keys(f.count), byCount)
+	for _, message := range messages[:min(len(messages), 5)] {
+		fmt.Fprintf(w, "%6d × %s\n", f.count[message], message)
 	}
 }

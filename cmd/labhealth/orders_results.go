@@ -16,7 +16,7 @@ import (
 )
 
 func newOrdersResults(a *app) *cobra.Command {
-	return &cobra.Command{
+	return a.aboutOrder(&cobra.Command{
 		Use:   "results ORDER",
 		Short: "Print the results of an order",
 		Long: `Print the results of an order: the values, and the patient only with --show-patient. Notes of the lab
@@ -25,24 +25,10 @@ count as patient data.
 With --json, it prints the results as the service has them.`,
 		Example: `  labhealth orders results 5b41f610-ebc5-4803-8f0c-a61c3bdc7f02
   labhealth orders results 5b41f610-ebc5-4803-8f0c-a61c3bdc7f02 --json | jq '.results[] | {name, result, unit}'`,
-		Args:              exactArgs("the ID of an order"),
-		ValidArgsFunction: a.completeOrder,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			id, client, err := a.orderArgument(cmd.Context(), args)
-			if err != nil {
-				return err
-			}
-			results, err := client.Orders.Results(cmd.Context(), id)
-			if err != nil {
-				return err
-			}
-			if a.json {
-				return a.printReceived(results)
-			}
-			a.printResults(results)
-			return nil
-		},
-	}
+	}, func(ctx context.Context, client *labhealth.Client, id uuid.UUID) error {
+		results, err := client.Orders.Results(ctx, id)
+		return printResult(a, results, err, a.printResults)
+	})
 }
 
 const resultRow = "%s  %12s  %-10s  %-16s  %s\n"
@@ -104,52 +90,26 @@ func resultRange(r labhealth.Result) string {
 // pdfFunc streams a document of an order.
 type pdfFunc func(ctx context.Context, orderID uuid.UUID, w io.Writer, opts ...labhealth.CallOption) (int64, error)
 
-var pdfKinds = []string{"results", "requisition", "labels", "abn", "instructions"}
-
-// pdf returns the document of a kind.
-func pdf(orders *labhealth.OrdersService, kind string) pdfFunc {
-	switch kind {
-	case "requisition":
-		return orders.RequisitionPDF
-	case "labels":
-		return func(ctx context.Context, id uuid.UUID, w io.Writer, opts ...labhealth.CallOption) (int64, error) {
-			return orders.LabelsPDF(ctx, id, labhealth.LabelsPDFParams{CollectionDate: time.Now()}, w, opts...)
-		}
-	case "abn":
-		return orders.ABNPDF
-	case "instructions":
-		return orders.CollectionInstructionsPDF
-	}
-	return orders.ResultsPDF
-}
-
 func newOrdersPDF(a *app) *cobra.Command {
-	var kind, output string
-	cmd := &cobra.Command{
+	kind, output := "results", ""
+	cmd := a.aboutOrder(&cobra.Command{
 		Use:   "pdf ORDER -o FILE",
 		Short: "Save a document of an order",
 		Long: `Save a document of an order in a file that only you can read. It shows the patient. - writes it to
 stdout, if that is not a terminal. The labels are for a collection now.`,
-		Example:           "  labhealth orders pdf 5b41f610-ebc5-4803-8f0c-a61c3bdc7f02 -o report.pdf",
-		Args:              exactArgs("the ID of an order"),
-		ValidArgsFunction: a.completeOrder,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := oneOf("--kind", kind, pdfKinds...); err != nil {
-				return err
-			}
-			if output == "" {
-				return usagef("--output must be a file, or - for stdout")
-			}
-			id, client, err := a.orderArgument(cmd.Context(), args)
-			if err != nil {
-				return err
-			}
-			return a.savePDF(cmd.Context(), pdf(client.Orders, kind), id, kind, output)
-		},
-	}
-	cmd.Flags().StringVar(&kind, "kind", "results", strings.Join(pdfKinds[:4], ", ")+" or instructions")
+		Example: "  labhealth orders pdf 5b41f610-ebc5-4803-8f0c-a61c3bdc7f02 -o report.pdf",
+	}, func(ctx context.Context, client *labhealth.Client, id uuid.UUID) error {
+		orders := client.Orders
+		read := map[string]pdfFunc{
+			"results": orders.ResultsPDF, "requisition": orders.RequisitionPDF, "abn": orders.ABNPDF, "instructions": orders.CollectionInstructionsPDF,
+			"labels": func(ctx context.Context, id uuid.UUID, w io.Writer, opts ...labhealth.CallOption) (int64, error) {
+				return orders.LabelsPDF(ctx, id, labhealth.LabelsPDFParams{CollectionDate: time.Now()}, w, opts...)
+			},
+		}[kind]
+		return a.savePDF(ctx, read, id, kind, output)
+	})
+	choiceFlag(cmd, &kind, "kind", "results, requisition, labels, abn or instructions", "results", "requisition", "labels", "abn", "instructions")
 	cmd.Flags().StringVarP(&output, "output", "o", "", "file, which is replaced if it exists; - for stdout")
-	complete(cmd, "kind", pdfKinds...)
 	return cmd
 }
 
@@ -161,10 +121,12 @@ type savedFile struct {
 }
 
 func (a *app) savePDF(ctx context.Context, read pdfFunc, id uuid.UUID, kind, output string) error {
-	if output == "-" {
-		if isTerminal(a.out) {
-			return usagef("--output -: stdout is a terminal: name a file")
-		}
+	switch {
+	case output == "":
+		return usagef("--output must be a file, or - for stdout")
+	case output == "-" && isTerminal(a.out):
+		return usagef("--output -: stdout is a terminal: name a file")
+	case output == "-":
 		_, err := read(ctx, id, a.out)
 		return err
 	}
@@ -198,12 +160,7 @@ failed. Without an order, print what happens to all orders from now on, until it
 With --json, each line is one entry: order_id, status and created_at.`,
 		Example: `  labhealth orders watch 5b41f610-ebc5-4803-8f0c-a61c3bdc7f02 --for 10m
   labhealth orders watch --json --interval 30s`,
-		Args: func(cmd *cobra.Command, args []string) error {
-			if len(args) > 1 {
-				return usagef("%s has an unexpected argument: %q", name(cmd), args[1])
-			}
-			return nil
-		},
+		Args:              maximumArgs(1),
 		ValidArgsFunction: a.completeOrder,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if interval < 100*time.Millisecond {
@@ -220,21 +177,23 @@ With --json, each line is one entry: order_id, status and created_at.`,
 	return cmd
 }
 
-func (a *app) watch(ctx context.Context, args []string, interval, limit time.Duration) error {
-	w := watcher{app: a, seen: map[uuid.UUID][]int64{}, interval: interval, end: make(<-chan time.Time)}
+func (a *app) watch(ctx context.Context, args []string, interval, limit time.Duration) (err error) {
+	w := watcher{app: a, seen: map[uuid.UUID][]int64{}, interval: interval}
 	if limit > 0 {
 		w.end = time.After(limit)
 	}
-	if len(args) == 0 {
-		client, _, err := a.client(ctx)
-		if err != nil {
+	var id uuid.UUID
+	if len(args) > 0 {
+		if id, err = parseID("the ID of the order", args[0]); err != nil {
 			return err
 		}
-		return w.all(ctx, client)
 	}
-	id, client, err := a.orderArgument(ctx, args)
-	if err != nil {
+	client, _, err := a.client(ctx)
+	switch {
+	case err != nil:
 		return err
+	case len(args) == 0:
+		return w.all(ctx, client)
 	}
 	return w.one(ctx, client, id)
 }
@@ -245,7 +204,7 @@ type watcher struct {
 
 	seen     map[uuid.UUID][]int64 // the IDs of the entries of each order
 	interval time.Duration
-	end      <-chan time.Time
+	end      <-chan time.Time // nil without a limit
 }
 
 // wait reports whether to go on.

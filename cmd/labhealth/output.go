@@ -197,6 +197,18 @@ func (a *app) printReceived(v received) error {
 	return err
 }
 
+// printResult prints the result of a call, unless it failed: as text, or as the service's JSON.
+func printResult[T received](a *app, v T, err error, text func(T)) error {
+	switch {
+	case err != nil:
+		return err
+	case a.json:
+		return a.printReceived(v)
+	}
+	text(v)
+	return nil
+}
+
 // printList prints what a list has, up to a limit if it is not 0: as rows below a header, or the
 // service's JSON. Without anything to print, it says so.
 func printList[T received](a *app, list iter.Seq2[T, error], limit int, header, none string, row func(T)) error {
@@ -205,16 +217,11 @@ func printList[T received](a *app, list iter.Seq2[T, error], limit int, header, 
 		if err != nil {
 			return err
 		}
-		switch count++; {
-		case a.json:
-			if err := a.printReceived(v); err != nil {
-				return err
-			}
-		case count == 1 && header != "":
+		if count++; count == 1 && header != "" && !a.json {
 			fmt.Fprintln(a.out, a.paint(bold, strings.TrimSpace(header)))
-			fallthrough
-		default:
-			row(v)
+		}
+		if err := printResult(a, v, nil, row); err != nil {
+			return err
 		}
 		if count == limit {
 			return nil
@@ -226,14 +233,18 @@ func printList[T received](a *app, list iter.Seq2[T, error], limit int, header, 
 	return nil
 }
 
-// fields prints names and values.
+// fields prints names and values, and nothing for empty ones.
 func (a *app) fields(lines ...[2]string) {
 	width := 0
 	for _, line := range lines {
-		width = max(width, len(line[0]))
+		if line[1] != "" {
+			width = max(width, len(line[0]))
+		}
 	}
 	for _, line := range lines {
-		fmt.Fprintf(a.out, "%s  %s\n", a.paint(bold, pad(line[0], width)), line[1])
+		if line[1] != "" {
+			fmt.Fprintf(a.out, "%s  %s\n", a.paint(bold, pad(line[0], width)), line[1])
+		}
 	}
 }
 

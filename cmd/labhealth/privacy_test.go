@@ -177,14 +177,12 @@ func TestPrivacySandbox(t *testing.T) {
 		t.Fatal(len(latest), err)
 	}
 	for _, d := range latest {
-		for _, page := range []string{"?tab=diff", "?tab=body", "?tab=go", "/edit"} {
+		for _, page := range []string{"?tab=diff", "?tab=body", "/edit"} {
 			maps.Copy(pages, crawlOne(t, b, cookies, fmt.Sprintf("/console/deliveries/%d%s", d.Number, page)))
 		}
 	}
 	for number := range 12 {
-		for _, as := range []string{"", "go", "http"} {
-			maps.Copy(pages, crawlOne(t, b, cookies, fmt.Sprintf("/console/requests/%d?as=%s", 1+number, as)))
-		}
+		maps.Copy(pages, crawlOne(t, b, cookies, fmt.Sprintf("/console/requests/%d", 1+number)))
 	}
 	pages["live"] = live()
 	t.Logf("%d pages, %d bytes of live changes", len(pages), len(pages["live"]))

@@ -58,7 +58,7 @@ func TestSandboxPublicAddress(t *testing.T) {
 			if got.code != 0 || !strings.HasPrefix(got.stdout, "export LABHEALTH_URL='http://127.0.0.1:"+port+"' ") {
 				t.Errorf("env: %+v", got)
 			}
-			l := startListen(t, "--sandbox="+b.URL, "--file", t.TempDir()+"/d.db")
+			l := startListen(t, "--sandbox", "--file", t.TempDir()+"/d.db")
 			if code := l.stop(); code != 0 {
 				t.Errorf("listen: %d, %s", code, l.errors)
 			}

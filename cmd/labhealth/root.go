@@ -1,11 +1,13 @@
 package main
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -26,6 +28,7 @@ type app struct {
 	json        bool   // print JSON
 	color       string // auto, always or never
 	showPatient bool   // print patient data
+	yes         bool   // do not ask
 	started     bool   // the arguments and flags are valid
 
 	closers []func() // called at the end
@@ -55,9 +58,12 @@ func run(ctx context.Context, args []string, s streams) int {
 	if err == nil {
 		return exitDone
 	}
+	if ctx.Err() != nil && errors.Is(err, context.Canceled) && operation(err) == "" {
+		err = &exitError{exitInterrupted, "interrupted"}
+	}
 	if !a.started {
 		// The flags may be unread, but a script reads the error.
-		a.json = a.json || jsonAsked(args)
+		a.json = a.json || slices.Contains(args, "--json")
 		if _, ok := errors.AsType[*usageError](err); !ok {
 			err = usagef("%s", strings.TrimPrefix(err.Error(), "labhealth: "))
 		}
@@ -69,18 +75,6 @@ func (a *app) close() {
 	for _, f := range a.closers {
 		f()
 	}
-}
-
-func jsonAsked(args []string) bool {
-	for _, arg := range args {
-		switch arg {
-		case "--json", "--json=true":
-			return true
-		case "--":
-			return false
-		}
-	}
-	return false
 }
 
 var keyArgument = regexp.MustCompile(`(^|=)(sk|pk|mk|whsec)_`)
@@ -140,17 +134,8 @@ func newRoot(a *app) *cobra.Command {
 			return usagef("there is no command %q: %s", args[0], hint)
 		},
 		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
-			if err := oneOf("--color", a.color, "auto", "always", "never"); err != nil {
-				return err
-			}
 			if a.timeout <= 0 {
 				return usagef("--timeout must be positive, such as 30s")
-			}
-			if err := cmd.ValidateRequiredFlags(); err != nil {
-				return err
-			}
-			if err := cmd.ValidateFlagGroups(); err != nil {
-				return groupError(err)
 			}
 			a.started = true
 			return nil
@@ -158,10 +143,14 @@ func newRoot(a *app) *cobra.Command {
 	}
 	flags := root.PersistentFlags()
 	flags.BoolVar(&a.json, "json", false, "print JSON")
-	flags.StringVar(&a.color, "color", "auto", "when to use colors: auto, always or never")
+	flags.Var(parsed{"string", a.color, func(value string) error {
+		a.color = value
+		return oneOf("--color", value, colors...)
+	}}, "color", "when to use colors: auto, always or never")
+	complete(root, "color", colors...)
 	flags.BoolVar(&a.showPatient, "show-patient", false, "print patient data, also in JSON")
 	a.addFlags(flags)
-	a.completeFlags(root)
+	complete(root, "environment", "production-us", "production-eu", "sandbox-us", "sandbox-eu")
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return flagError(cmd, err)
 	})
@@ -176,6 +165,9 @@ func flagError(cmd *cobra.Command, err error) error {
 	if !ok {
 		return usagef("%v: see %s --help", err, cmd.CommandPath())
 	}
+	if usage, ok := errors.AsType[*usageError](invalid.Unwrap()); ok {
+		return usage
+	}
 	kind := map[string]string{
 		"bool": "true or false", "int": "a whole number", "uint64": "a whole number from 0", "float64": "a number", "duration": "a duration such as 30s or 2h",
 	}[invalid.GetFlag().Value.Type()]
@@ -183,16 +175,6 @@ func flagError(cmd *cobra.Command, err error) error {
 		return usagef("--%s is invalid: %v", invalid.GetFlag().Name, invalid.Unwrap())
 	}
 	return usagef("--%s must be %s, not %q", invalid.GetFlag().Name, kind, invalid.GetValue())
-}
-
-// groupError names the flags that cannot be combined.
-func groupError(err error) error {
-	_, set, ok := strings.Cut(err.Error(), "; [")
-	set, _, found := strings.Cut(set, "] were all set")
-	if !ok || !found {
-		return usagef("%v", err)
-	}
-	return usagef("--%s cannot be combined", strings.Join(strings.Fields(set), " and --"))
 }
 
 // group returns a command that only has subcommands.
@@ -217,45 +199,38 @@ func name(cmd *cobra.Command) string {
 	return strings.TrimPrefix(cmd.CommandPath(), "labhealth ")
 }
 
+var colors = []string{"auto", "always", "never"}
+
 // exactArgs requires arguments, and names them in the error.
 func exactArgs(names ...string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
-		switch {
-		case len(args) < len(names):
+		if len(args) < len(names) {
 			return usagef("%s needs %s: see %s --help", name(cmd), strings.Join(names[len(args):], " and "), cmd.CommandPath())
-		case len(args) > len(names):
-			return usagef("%s has an unexpected argument: %q", name(cmd), args[len(names)])
+		}
+		return maximumArgs(len(names))(cmd, args)
+	}
+}
+
+// maximumArgs permits up to n arguments.
+func maximumArgs(n int) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if len(args) > n {
+			return usagef("%s has an unexpected argument: %q", name(cmd), args[n])
 		}
 		return nil
 	}
 }
 
-// oneOf returns an error if the value of a flag is not allowed.
-func oneOf(flag, value string, allowed ...string) error {
-	for _, v := range allowed {
-		if v == value {
-			return nil
-		}
-	}
-	return usagef("%s must be %s or %s, not %q", flag, strings.Join(allowed[:len(allowed)-1], ", "), allowed[len(allowed)-1], value)
-}
-
-// manyOf returns the values of a flag, which must be allowed.
-func manyOf[T ~string](flag string, values []string, allowed ...string) ([]T, error) {
-	var list []T
-	for _, value := range values {
-		if err := oneOf(flag, value, allowed...); err != nil {
-			return nil, err
-		}
-		list = append(list, T(value))
-	}
-	return list, nil
+// confirmed adds the flag --yes to a command that calls confirm.
+func (a *app) confirmed(cmd *cobra.Command) *cobra.Command {
+	cmd.Flags().BoolVar(&a.yes, "yes", false, "do not ask")
+	return cmd
 }
 
 // confirm asks before something is changed that is hard to undo. Without a terminal, it needs
 // --yes.
-func (a *app) confirm(yes bool, question string) error {
-	if yes {
+func (a *app) confirm(question string) error {
+	if a.yes {
 		return nil
 	}
 	if !isTerminal(a.in) || !isTerminal(a.err) {
@@ -266,26 +241,18 @@ func (a *app) confirm(yes bool, question string) error {
 	if err != nil {
 		return err
 	}
-	switch strings.ToLower(strings.TrimSpace(reply)) {
+	switch strings.ToLower(reply) {
 	case "y", "yes":
 		return nil
 	}
 	return &exitError{exitFailed, "not confirmed: nothing was changed"}
 }
 
-// readLine reads a line without reading ahead.
+// readLine reads the first line.
 func readLine(r io.Reader) (string, error) {
-	var line []byte
-	var b [1]byte
-	for len(line) < 4096 {
-		n, err := r.Read(b[:])
-		if n == 1 && b[0] == '\n' || errors.Is(err, io.EOF) {
-			break
-		}
-		if err != nil {
-			return "", err
-		}
-		line = append(line, b[:n]...)
+	line, err := bufio.NewReader(io.LimitReader(r, 4096)).ReadString('\n')
+	if errors.Is(err, io.EOF) {
+		err = nil
 	}
-	return string(line), nil
+	return strings.TrimSpace(line), err
 }

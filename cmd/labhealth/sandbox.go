@@ -6,13 +6,10 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/binary"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"net/http"
-	"net/url"
 	"os"
 	"sync"
 	"time"
@@ -37,7 +34,6 @@ type sandboxFlags struct {
 	file      string
 	public    bool
 	noConsole bool
-	open      bool
 	problem   func(string) // prints what fails
 }
 
@@ -75,7 +71,6 @@ application receives them directly from the service, unsigned.`,
 	flags.StringVar(&f.file, "file", "", "file that keeps the deliveries; without it, they are in memory")
 	flags.BoolVar(&f.public, "public", false, "permit an --addr that other machines can reach")
 	flags.BoolVar(&f.noConsole, "no-console", false, "run the service only")
-	flags.BoolVar(&f.open, "open", false, "open the console in the browser")
 	cmd.AddCommand(newSandboxEnv(a))
 	return cmd
 }
@@ -89,22 +84,15 @@ func (a *app) sandbox(ctx context.Context, f sandboxFlags) (err error) {
 	defer func() { err = errors.Join(err, box.close()) }()
 	remove, err := box.state().save()
 	if err != nil {
-		fmt.Fprintln(a.err, "labhealth: other commands will not find this sandbox:", err)
+		a.problem("other commands will not find this sandbox: " + err.Error())
 	}
 	defer remove()
 	if f.forward != "" {
-		deliveries := box.inspector.Watch(box.gate.ctx)
-		box.tasks.Go(func() {
-			a.printDeliveries(box.gate.ctx, box.inspector, deliveries, func(d *inspect.Delivery) bool { return d.Forward != nil })
-		})
+		deliveries := box.inspector.Watch(box.running)
+		box.tasks.Go(func() { a.printDeliveries(box.running, box.inspector, deliveries, true) })
 	}
-	if err := box.print(a.out, a.json); err != nil {
+	if err := box.print(a); err != nil {
 		return err
-	}
-	if f.open && box.console != nil {
-		if err := openBrowser(ctx, box.baseURL+"/console/?token="+box.console.TokenForOneLogin()); err != nil {
-			fmt.Fprintln(a.err, "labhealth: the browser does not open:", err)
-		}
 	}
 	<-ctx.Done()
 	if !a.json {
@@ -116,9 +104,9 @@ func (a *app) sandbox(ctx context.Context, f sandboxFlags) (err error) {
 // sandbox is a running sandbox.
 type sandbox struct {
 	server    *labhealthtest.Server
-	inspector *inspect.Inspector // nil if nothing needs it
-	console   *console.Console   // nil without a console
-	client    *labhealth.Client  // without faults, and not in the log of requests
+	inspector *inspect.Inspector
+	console   *console.Console  // nil without a console
+	client    *labhealth.Client // without faults, and not in the log of requests
 	clock     *seedClock
 	addr      net.Addr
 	baseURL   string
@@ -131,9 +119,10 @@ type sandbox struct {
 
 	filling sync.Mutex
 
-	gate  *gate
-	stop  context.CancelFunc
-	tasks sync.WaitGroup
+	gate    *gate
+	running context.Context // until close
+	stop    context.CancelFunc
+	tasks   sync.WaitGroup
 }
 
 // sandboxKeep is how long deliveries are kept. It is longer than the history of a new sandbox.
@@ -144,16 +133,17 @@ func startSandbox(ctx context.Context, f sandboxFlags) (*sandbox, error) {
 	if f.users < 0 || f.orders < 0 {
 		return nil, usagef("--users and --orders must be 0 or more")
 	}
-	if u, err := url.Parse(f.deliver); f.deliver != "" && (err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https") {
-		return nil, usagef("--deliver must be an http or https URL, such as http://127.0.0.1:3000/webhooks")
+	if f.deliver != "" {
+		if err := checkURL("--deliver", f.deliver); err != nil {
+			return nil, err
+		}
 	}
 	listener, err := listenAt(ctx, f.addr, f.public)
 	if err != nil {
 		return nil, err
 	}
-	running, stop := context.WithCancel(context.WithoutCancel(ctx))
-	box := &sandbox{secret: webhookSecret(f.seed), token: crand.Text(), clock: &seedClock{}, stop: stop}
-	box.gate = &gate{ctx: running, public: f.public}
+	box := &sandbox{secret: webhookSecret(f.seed), token: crand.Text(), clock: &seedClock{}, gate: &gate{public: f.public}}
+	box.running, box.stop = context.WithCancel(context.WithoutCancel(ctx))
 	opts := []labhealthtest.Option{
 		labhealthtest.WithListener(listener), labhealthtest.WithClock(box.clock.Now), labhealthtest.WithMiddleware(box.gate.wrap), labhealthtest.WithResponseLog(2000),
 	}
@@ -162,7 +152,7 @@ func startSandbox(ctx context.Context, f sandboxFlags) (*sandbox, error) {
 	}
 	box.server, err = labhealthtest.Start(opts...)
 	if err != nil {
-		stop()
+		box.stop()
 		listener.Close()
 		return nil, err
 	}
@@ -170,7 +160,7 @@ func startSandbox(ctx context.Context, f sandboxFlags) (*sandbox, error) {
 	box.gate.proof.Store(&box.server.DebugToken)
 	box.client, err = directClient(box.server)
 	if err == nil {
-		err = box.fill(ctx, running, f)
+		err = box.fill(ctx, f)
 	}
 	if err == nil {
 		err = box.serveLocally(ctx)
@@ -203,28 +193,28 @@ func (b *sandbox) serveLocally(ctx context.Context) error {
 		return fmt.Errorf("programs of this machine need the same port of its loopback interface: %w", err)
 	}
 	b.localURL = baseURL(listener.Addr())
-	b.local = &http.Server{Handler: b.gate.handler, ReadHeaderTimeout: 10 * time.Second}
+	b.local = &http.Server{Handler: b.gate.handler, ReadHeaderTimeout: 10 * time.Second, BaseContext: func(net.Listener) context.Context { return b.running }}
 	b.tasks.Go(func() { _ = b.local.Serve(listener) }) // ends with close
 	return nil
 }
 
 // fill adds the receivers, the data and the console.
-func (b *sandbox) fill(ctx, running context.Context, f sandboxFlags) (err error) {
-	if !f.noConsole || f.forward != "" || f.file != "" {
-		b.inspector, err = inspect.Open(ctx, inspect.Config{File: f.file, Secrets: []string{b.secret}, Now: b.clock.Now, Keep: sandboxKeep, Problem: f.problem})
-		if err != nil {
-			return invalid(err)
-		}
+func (b *sandbox) fill(ctx context.Context, f sandboxFlags) (err error) {
+	b.inspector, err = inspect.Open(ctx, inspect.Config{File: f.file, Secrets: []string{b.secret}, Now: b.clock.Now, Keep: sandboxKeep, Problem: f.problem})
+	if err != nil {
+		return invalid(err)
 	}
+	receiver := b.inspector.Transport()
 	if !f.noConsole {
-		if err := b.newConsole(f); err != nil {
+		if b.console, err = b.newConsole(f); err != nil {
 			return err
 		}
+		receiver = b.console.DeliveryTransport(receiver)
 	}
-	if b.inspector != nil {
-		if err := b.inspect(); err != nil {
-			return err
-		}
+	err = b.server.DeliverTo("http://inspector.invalid/", labhealthtest.WithSigningSecrets(b.secret),
+		labhealthtest.WithRetries(), labhealthtest.WithTransport(receiver))
+	if err != nil {
+		return err
 	}
 	if err := b.addData(ctx, f); err != nil {
 		return err
@@ -233,7 +223,7 @@ func (b *sandbox) fill(ctx, running context.Context, f sandboxFlags) (err error)
 		return err
 	}
 	if b.console != nil {
-		b.tasks.Go(func() { b.console.Run(running) })
+		b.tasks.Go(func() { b.console.Run(b.running) })
 		b.gate.console.Store(b.console)
 	}
 	return nil
@@ -245,10 +235,8 @@ func (b *sandbox) forward(ctx context.Context, f sandboxFlags) error {
 	if err := b.server.Flush(ctx); err != nil {
 		return err
 	}
-	if b.inspector != nil {
-		if err := b.inspector.SetForward(f.forward); err != nil {
-			return usagef("--forward: %s", errorText(err))
-		}
+	if err := b.inspector.SetForward(f.forward); err != nil {
+		return usagef("--forward: %s", errorText(err))
 	}
 	if f.deliver != "" {
 		if err := b.server.DeliverTo(f.deliver); err != nil {
@@ -256,16 +244,6 @@ func (b *sandbox) forward(ctx context.Context, f sandboxFlags) error {
 		}
 	}
 	return nil
-}
-
-// inspect delivers the events to the inspector, without a connection.
-func (b *sandbox) inspect() error {
-	receiver := b.inspector.Transport()
-	if b.console != nil {
-		receiver = b.console.DeliveryTransport(receiver)
-	}
-	return b.server.DeliverTo("http://inspector.invalid/", labhealthtest.WithSigningSecrets(b.secret),
-		labhealthtest.WithRetries(), labhealthtest.WithTransport(receiver))
 }
 
 // addData adds users and orders with their history, and a workout whose stream can be read.
@@ -298,12 +276,11 @@ func (b *sandbox) addHistory(users, orders int) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, b.inspector.SetForward(forward)) }()
-	return seed(b.gate.ctx, b.server, b.clock, users, orders)
+	return seed(b.running, b.server, b.clock, users, orders)
 }
 
-func (b *sandbox) newConsole(f sandboxFlags) error {
-	var err error
-	b.console, err = console.New(console.Config{
+func (b *sandbox) newConsole(f sandboxFlags) (*console.Console, error) {
+	return console.New(console.Config{
 		Now:       b.clock.Now,
 		Inspector: b.inspector,
 		Server:    b.server,
@@ -317,7 +294,6 @@ func (b *sandbox) newConsole(f sandboxFlags) error {
 			{Name: "Webhook secret", Value: b.secret, Secret: true},
 		},
 	})
-	return err
 }
 
 // close stops everything and waits for it.
@@ -327,9 +303,12 @@ func (b *sandbox) close() error {
 		b.inspector.HangUp() // the service does not wait for its receiver
 	}
 	if b.local != nil {
-		b.local.Close()
+		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+		defer cancel()
+		if b.local.Shutdown(ctx) != nil {
+			b.local.Close()
+		}
 	}
-	b.gate.wait()
 	b.server.Close()
 	b.tasks.Wait()
 	if b.inspector != nil {
@@ -358,40 +337,26 @@ func (b *sandbox) state() sandboxState {
 }
 
 // print prints the addresses and the keys.
-func (b *sandbox) print(out io.Writer, asJSON bool) error {
+func (b *sandbox) print(a *app) error {
 	s := b.state()
-	orders := len(b.server.Orders())
-	if asJSON {
-		return json.NewEncoder(out).Encode(struct {
-			sandboxState
-			Users   int       `json:"users"`
-			Orders  int       `json:"orders"`
-			Workout uuid.UUID `json:"workout,omitzero"`
-		}{s, b.users, orders, b.workout})
-	}
-	lines := [][2]string{
-		{"base URL", s.URL},
-		{"local URL", s.LocalURL},
-		{"team key", s.APIKey},
-		{"team", s.TeamID.String()},
-		{"organisation", s.OrgID.String()},
-		{"management key", s.OrgKey},
-		{"webhook secret", s.WebhookSecret},
-		{"debug token", s.Proof},
-		{"holds", fmt.Sprintf("%d users, %d orders", b.users, orders)},
-	}
+	orders, workout := len(b.server.Orders()), ""
 	if b.workout != uuid.Nil {
-		lines = append(lines, [2]string{"workout", b.workout.String()})
+		workout = b.workout.String()
 	}
-	if s.Console != "" {
-		lines = append(lines, [2]string{"console", s.Console})
+	if a.json {
+		return a.printJSON(struct {
+			sandboxState
+			Users   int    `json:"users"`
+			Orders  int    `json:"orders"`
+			Workout string `json:"workout,omitempty"`
+		}{s, b.users, orders, workout})
 	}
-	lines = append(lines, [2]string{"try", fmt.Sprintf("curl -H 'x-service-api-key: %s' %s/v2/user/", s.APIKey, s.URL)})
-	for _, line := range lines {
-		if line[1] != "" {
-			fmt.Fprintf(out, "%-15s %s\n", line[0], line[1])
-		}
-	}
+	a.fields([][2]string{
+		{"base URL", s.URL}, {"local URL", s.LocalURL}, {"team key", s.APIKey}, {"team", s.TeamID.String()},
+		{"organisation", s.OrgID.String()}, {"management key", s.OrgKey}, {"webhook secret", s.WebhookSecret}, {"debug token", s.Proof},
+		{"holds", fmt.Sprintf("%d users, %d orders", b.users, orders)}, {"workout", workout}, {"console", s.Console},
+		{"try", fmt.Sprintf("curl -H 'x-service-api-key: %s' %s/v2/user/", s.APIKey, s.URL)},
+	}...)
 	return nil
 }
 

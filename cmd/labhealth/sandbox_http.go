@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -9,7 +8,6 @@ import (
 	"net/netip"
 	"os"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -26,14 +24,9 @@ const (
 // protects the service from other websites.
 type gate struct {
 	proof   atomic.Pointer[string] // of the service
-	ctx     context.Context        // ends with the sandbox
 	public  bool
 	handler http.Handler // of the service, with this middleware
 	console atomic.Pointer[console.Console]
-	running sync.WaitGroup
-
-	mu     sync.Mutex
-	closed bool
 }
 
 func (g *gate) wrap(service http.Handler) http.Handler {
@@ -50,9 +43,8 @@ func (g *gate) wrap(service http.Handler) http.Handler {
 			w.WriteHeader(http.StatusNoContent)
 		case c == nil || !console.IsConsole(r):
 			service.ServeHTTP(w, r)
-		case g.enter():
-			defer g.running.Done()
-			g.serve(c, w, r)
+		default:
+			c.ServeHTTP(w, r)
 		}
 	})
 	return g.handler
@@ -85,32 +77,6 @@ func (b *limitedBody) Read(p []byte) (int, error) {
 		_ = b.control.SetReadDeadline(time.Time{}) // as without a limit
 	}
 	return n, err
-}
-
-func (g *gate) enter() bool {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if g.closed {
-		return false
-	}
-	g.running.Add(1)
-	return true
-}
-
-// serve ends with the sandbox, so that no page that is open holds it up.
-func (g *gate) serve(c *console.Console, w http.ResponseWriter, r *http.Request) {
-	ctx, cancel := context.WithCancel(r.Context())
-	defer cancel()
-	defer context.AfterFunc(g.ctx, cancel)()
-	c.ServeHTTP(w, r.WithContext(ctx))
-}
-
-// wait returns when all requests of the console have been processed.
-func (g *gate) wait() {
-	g.mu.Lock()
-	g.closed = true
-	g.mu.Unlock()
-	g.running.Wait()
 }
 
 // isForeignName reports whether a host is a name that somebody else may have: a website can let its

@@ -30,7 +30,7 @@ const historyDays = 14
 // weeks of a small team.
 type seeder struct {
 	srv   *labhealthtest.Server
-	clock *seedClock // nil adds everything at the present
+	clock *seedClock
 	steps []seedStep
 	tests []uuid.UUID
 	// present is the time at which the history ends.
@@ -43,9 +43,9 @@ type seedStep struct {
 	do  func() error
 }
 
-// seed adds users and orders. With a clock, which must be that of the server, events are delivered
-// at the times at which they happened; without one, everything happens now. The events go to the
-// receivers that the server has. The data is the same for the same seed of the server.
+// seed adds users and orders. With the clock of the server, events are delivered at the times at
+// which they happened, to the receivers that the server has. The data is the same for the same seed
+// of the server.
 func seed(ctx context.Context, srv *labhealthtest.Server, clock *seedClock, users, orders int) error {
 	s := &seeder{srv: srv, clock: clock, present: time.Now().UTC().Truncate(5 * time.Minute)}
 	if orders > 0 {
@@ -79,22 +79,16 @@ func (s *seeder) at(ago time.Duration, do func() error) {
 // run does what was planned, the oldest first.
 func (s *seeder) run(ctx context.Context) (err error) {
 	slices.SortStableFunc(s.steps, func(a, b seedStep) int { return int(b.ago - a.ago) })
-	if s.clock != nil {
-		defer s.clock.setBack(0)
-	}
+	defer s.clock.setBack(0)
 	for i := 0; i < len(s.steps); {
 		ago := s.steps[i].ago
-		if s.clock != nil {
-			s.clock.setBack(ago)
-		}
+		s.clock.setBack(ago)
 		for ; i < len(s.steps) && s.steps[i].ago == ago; i++ {
 			err = errors.Join(err, s.steps[i].do())
 		}
 		// Deliveries are signed with the time of the clock.
-		if s.clock != nil {
-			if flushed := s.srv.Flush(ctx); flushed != nil {
-				return errors.Join(err, flushed)
-			}
+		if flushed := s.srv.Flush(ctx); flushed != nil {
+			return errors.Join(err, flushed)
 		}
 	}
 	return err
@@ -102,10 +96,8 @@ func (s *seeder) run(ctx context.Context) (err error) {
 
 // addUsers adds the users. They exist from the start.
 func (s *seeder) addUsers(n int) []uuid.UUID {
-	if s.clock != nil {
-		s.clock.setBack((historyDays + 1) * 24 * time.Hour)
-		defer s.clock.setBack(0)
-	}
+	s.clock.setBack((historyDays + 1) * 24 * time.Hour)
+	defer s.clock.setBack(0)
 	return s.srv.AddUsers(n)
 }
 
@@ -195,7 +187,10 @@ func (s *seeder) planProblem(i int, age time.Duration, id *uuid.UUID, redraw boo
 		end = max(age-70*time.Hour, age/3)
 		s.at(end, func() error { return s.problem(*id) })
 	case 3:
-		s.at(end, func() error { return ignoreEnd(s.srv.Cancel(*id)) })
+		s.at(end, func() error {
+			_ = s.srv.Cancel(*id) // it may already be completed
+			return nil
+		})
 	case 5, 8:
 		s.at(end, func() error { return s.results(*id, i, true) })
 		if i%4 != 1 && end > 50*time.Hour {
@@ -214,9 +209,6 @@ func (s *seeder) planProblem(i int, age time.Duration, id *uuid.UUID, redraw boo
 	}
 	return end
 }
-
-// ignoreEnd ignores that an order was already completed.
-func ignoreEnd(error) error { return nil }
 
 // problem stops a testkit on its way or at the lab.
 func (s *seeder) problem(id uuid.UUID) error {

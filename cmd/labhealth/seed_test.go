@@ -94,21 +94,21 @@ func TestSeedNow(t *testing.T) {
 	}
 	t.Cleanup(srv.Close)
 	for range 2 {
-		if err := seed(t.Context(), srv, nil, 2, 12); err != nil {
+		if err := seed(t.Context(), srv, &seedClock{}, 2, 12); err != nil {
 			t.Fatal(err)
 		}
 	}
 	if n := len(srv.Orders()); n != 24 {
 		t.Errorf("%d orders", n)
 	}
-	if err := seed(t.Context(), srv, nil, 0, 18); err != nil { // the last one is not redrawn
+	if err := seed(t.Context(), srv, &seedClock{}, 0, 18); err != nil { // the last one is not redrawn
 		t.Fatal(err)
 	}
 	if n := len(srv.Orders()); n != 24+18 {
 		t.Errorf("%d orders", n)
 	}
 	for _, users := range []int{0, 3} {
-		if err := seed(t.Context(), srv, nil, users, 0); err != nil {
+		if err := seed(t.Context(), srv, &seedClock{}, users, 0); err != nil {
 			t.Error(err)
 		}
 	}

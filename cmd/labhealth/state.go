@@ -70,19 +70,14 @@ func (s sandboxState) save() (remove func(), err error) {
 	if err != nil {
 		return remove, err
 	}
-	// os.CreateTemp uses mode 0600, and another sandbox never reads half a file.
-	file, err := os.CreateTemp(dir, "new-*")
+	name := filepath.Join(dir, "sandbox-"+s.Proof[:12]+".json")
+	file, err := createFile(name) // another sandbox never reads half a file
 	if err != nil {
 		return remove, err
 	}
+	defer file.discard()
 	_, err = file.Write(append(b, '\n'))
-	err = errors.Join(err, file.Close())
-	name := filepath.Join(dir, "sandbox-"+s.Proof[:12]+".json")
-	if err == nil {
-		err = os.Rename(file.Name(), name)
-	}
-	if err != nil {
-		_ = os.Remove(file.Name())
+	if err = errors.Join(err, file.finish()); err != nil {
 		return remove, err
 	}
 	return func() { _ = os.Remove(name) }, nil // others remove it when they see that nothing runs
@@ -195,7 +190,7 @@ With --json, it prints what labhealth sandbox --json prints.`,
 		Example: `  eval "$(labhealth sandbox env)"
   labhealth sandbox env http://127.0.0.1:8081
   labhealth sandbox env --json | jq -r .api_key`,
-		Args: cobra.MaximumNArgs(1),
+		Args: maximumArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			s, err := chooseSandbox(cmd.Context(), strings.Join(args, ""), "labhealth sandbox env URL")
 			if err != nil {
@@ -204,12 +199,8 @@ With --json, it prints what labhealth sandbox --json prints.`,
 			if a.json {
 				return a.printJSON(s)
 			}
-			_, err = fmt.Fprintf(a.out, "export LABHEALTH_URL=%s LABHEALTH_API_KEY=%s LABHEALTH_WEBHOOK_SECRET=%s\n",
-				shellQuote(s.local()), shellQuote(s.APIKey), shellQuote(s.WebhookSecret))
-			return err
+			fmt.Fprintf(a.out, "export LABHEALTH_URL='%s' LABHEALTH_API_KEY='%s' LABHEALTH_WEBHOOK_SECRET='%s'\n", s.local(), s.APIKey, s.WebhookSecret)
+			return nil
 		},
 	}
 }
-
-// shellQuote quotes a string for a POSIX shell.
-func shellQuote(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }

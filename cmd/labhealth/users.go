@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/google/uuid"
 	"github.com/spf13/cobra"
 
 	"github.com/labhealth/labhealth-go"
@@ -30,27 +31,20 @@ With --json, each line is a user as the service has it.`,
   labhealth users list --json | jq -r .user_id`,
 		Args: exactArgs(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if limit < 0 {
-				return usagef("--limit must be 0 or more")
+			size, err := pageSize(limit, 500)
+			if err != nil {
+				return err
 			}
 			client, _, err := a.client(cmd.Context())
 			if err != nil {
 				return err
 			}
-			return a.listUsers(cmd.Context(), client, limit)
+			header := fmt.Sprintf(userRow, pad("USER", 36), "CREATED", a.clientIDHeader()+"SOURCES")
+			return printList(a, client.Users.All(cmd.Context(), labhealth.ListUsersParams{Limit: size}), limit, header, "there are no users", a.printUserRow)
 		},
 	}
 	cmd.Flags().IntVar(&limit, "limit", 0, "print at most this many users; 0 prints all")
 	return cmd
-}
-
-func (a *app) listUsers(ctx context.Context, client *labhealth.Client, limit int) error {
-	params := labhealth.ListUsersParams{Limit: 500}
-	if limit > 0 {
-		params.Limit = min(limit, 500)
-	}
-	header := fmt.Sprintf(userRow, pad("USER", 36), "CREATED", a.clientIDHeader()+"SOURCES")
-	return printList(a, client.Users.All(ctx, params), limit, header, "there are no users", a.printUserRow)
 }
 
 func (a *app) clientIDHeader() string {
@@ -81,39 +75,31 @@ func sources(user *labhealth.User) string {
 }
 
 func newUsersGet(a *app) *cobra.Command {
-	return &cobra.Command{
+	return a.aboutUser(&cobra.Command{
 		Use:   "get USER",
 		Short: "Show a user",
 		Long:  "Show a user. With --json, it prints the user as the service has it.",
 		Example: `  labhealth users get 5b41f610-ebc5-4803-8f0c-a61c3bdc7f02
   labhealth users get 5b41f610-ebc5-4803-8f0c-a61c3bdc7f02 --show-patient`,
-		Args:              exactArgs("the ID of a user"),
-		ValidArgsFunction: a.completeUser,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			id, client, err := a.idArgument(cmd.Context(), "the ID of the user", args)
-			if err != nil {
-				return err
-			}
-			user, err := client.Users.Get(cmd.Context(), id)
-			if err != nil {
-				return err
-			}
-			return a.printUser(user)
-		},
-	}
+	}, func(ctx context.Context, client *labhealth.Client, id uuid.UUID) error {
+		user, err := client.Users.Get(ctx, id)
+		return printResult(a, user, err, a.printUser)
+	})
 }
 
-func (a *app) printUser(user *labhealth.User) error {
-	if a.json {
-		return a.printReceived(user)
-	}
+// aboutUser completes a command whose argument is the ID of a user.
+func (a *app) aboutUser(cmd *cobra.Command, do func(context.Context, *labhealth.Client, uuid.UUID) error) *cobra.Command {
+	cmd.Args, cmd.ValidArgsFunction = exactArgs("the ID of a user"), cobra.NoFileCompletions
+	return a.aboutID(cmd, "the ID of the user", do)
+}
+
+func (a *app) printUser(user *labhealth.User) {
 	clientID := "hidden: see --show-patient"
 	if a.showPatient {
 		clientID = clean(user.ClientUserID)
 	}
 	a.fields([2]string{"user", user.UserID.String()}, [2]string{"client user ID", clientID},
 		[2]string{"created", stamp(user.CreatedOn)}, [2]string{"sources", sources(user)})
-	return nil
 }
 
 func newUsersCreate(a *app) *cobra.Command {
@@ -133,11 +119,10 @@ With --json, it prints the user as the service has it.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			name := args[0]
 			if name == "-" {
-				line, err := readLine(a.in)
-				if err != nil {
+				var err error
+				if name, err = readLine(a.in); err != nil {
 					return err
 				}
-				name = strings.TrimSpace(line)
 			}
 			if name == "" {
 				return usagef("your ID of the user is empty")
@@ -151,10 +136,7 @@ With --json, it prints the user as the service has it.`,
 				create = client.Users.GetOrCreate
 			}
 			user, err := create(cmd.Context(), labhealth.CreateUserBody{ClientUserID: name})
-			if err != nil {
-				return err
-			}
-			return a.printUser(user)
+			return printResult(a, user, err, a.printUser)
 		},
 	}
 	cmd.Flags().BoolVar(&ifMissing, "if-missing", false, "print the user if there is one with this ID")
@@ -162,78 +144,37 @@ With --json, it prints the user as the service has it.`,
 }
 
 func newUsersDelete(a *app) *cobra.Command {
-	var yes bool
-	cmd := &cobra.Command{
+	return a.confirmed(a.aboutUser(&cobra.Command{
 		Use:   "delete USER",
 		Short: "Delete a user, which can be undone for some time",
 		Long: `Delete a user with all data. The service deletes it after some days: until then, labhealth users undo
 restores the user. It asks first; without a terminal it needs --yes.`,
 		Example: `  labhealth users delete 5b41f610-ebc5-4803-8f0c-a61c3bdc7f02
   labhealth users delete 5b41f610-ebc5-4803-8f0c-a61c3bdc7f02 --yes`,
-		Args:              exactArgs("the ID of a user"),
-		ValidArgsFunction: a.completeUser,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			id, client, err := a.idArgument(cmd.Context(), "the ID of the user", args)
-			if err != nil {
-				return err
-			}
-			if err := a.confirm(yes, fmt.Sprintf("Delete the user %s with all data?", id)); err != nil {
-				return err
-			}
-			deletion, err := client.Users.Delete(cmd.Context(), id)
-			if err != nil {
-				return err
-			}
-			return a.printDeletion(deletion, fmt.Sprintf("deleted the user %s: labhealth users undo restores it", id))
-		},
-	}
-	cmd.Flags().BoolVar(&yes, "yes", false, "do not ask")
-	return cmd
+	}, func(ctx context.Context, client *labhealth.Client, id uuid.UUID) error {
+		if err := a.confirm(fmt.Sprintf("Delete the user %s with all data?", id)); err != nil {
+			return err
+		}
+		deletion, err := client.Users.Delete(ctx, id)
+		return a.printDeletion(deletion, err, fmt.Sprintf("deleted the user %s: labhealth users undo restores it", id))
+	}))
 }
 
-func (a *app) printDeletion(deletion *labhealth.UserDeletion, text string) error {
-	if !deletion.Success {
+func (a *app) printDeletion(deletion *labhealth.UserDeletion, err error, text string) error {
+	if err == nil && !deletion.Success {
 		return &exitError{exitFailed, "the service reports that it did not succeed"}
 	}
-	if a.json {
-		return a.printReceived(deletion)
-	}
-	fmt.Fprintln(a.out, text)
-	return nil
+	return printResult(a, deletion, err, func(*labhealth.UserDeletion) { fmt.Fprintln(a.out, text) })
 }
 
 func newUsersUndo(a *app) *cobra.Command {
-	return &cobra.Command{
-		Use:               "undo USER",
-		Short:             "Restore a deleted user",
-		Long:              "Restore a user that labhealth users delete has deleted, as long as the service still has the data.",
-		Example:           `  labhealth users undo 5b41f610-ebc5-4803-8f0c-a61c3bdc7f02`,
-		Args:              exactArgs("the ID of a user"),
-		ValidArgsFunction: cobra.NoFileCompletions,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			id, client, err := a.idArgument(cmd.Context(), "the ID of the user", args)
-			if err != nil {
-				return err
-			}
-			deletion, err := client.Users.UndoDelete(cmd.Context(), labhealth.UndoDeleteParams{UserID: id})
-			if err != nil {
-				return err
-			}
-			return a.printDeletion(deletion, fmt.Sprintf("restored the user %s", id))
-		},
-	}
-}
-
-// completeUser completes the IDs of users.
-func (a *app) completeUser(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
-	return a.completeIDs(cmd, args, func(ctx context.Context, client *labhealth.Client) (list []string) {
-		page, err := client.Users.List(ctx, labhealth.ListUsersParams{Limit: 50})
-		if err != nil {
-			return nil
-		}
-		for _, user := range page.Users {
-			list = append(list, user.UserID.String())
-		}
-		return list
+	return a.aboutUser(&cobra.Command{
+		Use:     "undo USER",
+		Short:   "Restore a deleted user",
+		Long:    "Restore a user that labhealth users delete has deleted, as long as the service still has the data.",
+		Example: `  labhealth users undo 5b41f610-ebc5-4803-8f0c-a61c3bdc7f02`,
+	}, func(ctx context.Context, client *labhealth.Client, id uuid.UUID) error {
+		deletion, err := client.Users.UndoDelete(ctx, labhealth.UndoDeleteParams{UserID: id})
+		return a.printDeletion(deletion, err, fmt.Sprintf("restored the user %s", id))
 	})
 }

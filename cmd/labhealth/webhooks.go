@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"net/url"
 	"slices"
@@ -14,8 +15,8 @@ import (
 )
 
 func newWebhooks(a *app) *cobra.Command {
-	return group("webhooks", "Manage the webhooks of a team, and try an endpoint",
-		newWebhooksList(a), newWebhooksCreate(a), newWebhooksSecret(a), newWebhooksGenerate(a), newWebhooksRotate(a), newWebhooksDelete(a), newWebhooksTest(a))
+	return group("webhooks", "Manage the webhooks of a team",
+		newWebhooksList(a), newWebhooksCreate(a), newWebhooksSecret(a), newWebhooksGenerate(a), newWebhooksRotate(a), newWebhooksDelete(a))
 }
 
 func newWebhooksList(a *app) *cobra.Command {
@@ -96,7 +97,7 @@ With --json, it prints the webhook as the service has it.`,
 		Args:              exactArgs("the URL of the endpoint"),
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if _, err := parseURL("the URL of the endpoint", args[0]); err != nil {
+			if err := checkURL("the URL of the endpoint", args[0]); err != nil {
 				return err
 			}
 			a.warnEventTypes(events)
@@ -119,35 +120,21 @@ With --json, it prints the webhook as the service has it.`,
 				return err
 			}
 			webhook, err := m.Webhooks.Create(cmd.Context(), m.team, m.environment, body)
-			if err != nil {
-				return err
-			}
-			if a.json {
-				return a.printReceived(webhook)
-			}
-			a.printWebhook(webhook)
-			return nil
+			return printResult(a, webhook, err, a.printWebhook)
 		},
 	}
 	cmd.Flags().StringVar(&description, "description", "", "text for people")
 	cmd.Flags().StringSliceVar(&events, "event", nil, "event types to deliver, such as labtest.order.updated; all if missing")
 	cmd.Flags().BoolVar(&disabled, "disabled", false, "create it without deliveries")
-	complete(cmd, "event", eventTypes()...)
+	complete(cmd, "event", webhooks.EventTypes()...)
 	return cmd
-}
-
-func eventTypes() (types []string) {
-	for _, t := range webhooks.EventTypes() {
-		types = append(types, string(t))
-	}
-	return types
 }
 
 // warnEventTypes warns of types that may be misspelled: a webhook for them gets no events.
 func (a *app) warnEventTypes(types []string) {
 	for _, t := range types {
-		if !slices.Contains(eventTypes(), t) {
-			fmt.Fprintf(a.err, "%s --event: this version does not know the type %q: check its spelling\n", a.paintErr(yellow, "warning:"), clean(t))
+		if !slices.Contains(webhooks.EventTypes(), webhooks.EventType(t)) {
+			a.problem(fmt.Sprintf("--event: this version does not know the type %q: check its spelling", t))
 		}
 	}
 }
@@ -164,12 +151,13 @@ func (a *app) oneSecret(name string) (string, error) {
 	return secret, nil
 }
 
-func parseURL(name, value string) (*url.URL, error) {
+// checkURL returns an error for what is no address of an application.
+func checkURL(name, value string) error {
 	u, err := url.Parse(value)
 	if err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http" {
-		return nil, usagef("%s must be an http or https URL, such as https://example.com/webhooks", name)
+		return usagef("%s must be an http or https URL, such as https://example.com/webhooks", name)
 	}
-	return u, nil
+	return nil
 }
 
 // secretJSON is a secret that was asked for, with --json.
@@ -179,8 +167,21 @@ type secretJSON struct {
 	Secret labhealth.Secret `json:"secret"`
 }
 
+// aboutWebhook completes a command whose argument is the ID of a webhook.
+func (a *app) aboutWebhook(cmd *cobra.Command, do func(ctx context.Context, m *managed, id string) error) *cobra.Command {
+	cmd.Args, cmd.ValidArgsFunction = exactArgs("the ID of a webhook"), cobra.NoFileCompletions
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		m, err := a.management(cmd.Context(), true)
+		if err != nil {
+			return err
+		}
+		return do(cmd.Context(), m, args[0])
+	}
+	return cmd
+}
+
 func newWebhooksSecret(a *app) *cobra.Command {
-	return &cobra.Command{
+	return a.aboutWebhook(&cobra.Command{
 		Use:   "secret WEBHOOK",
 		Short: "Print the signing secret of a webhook",
 		Long: `Print the signing secret of a webhook on stdout, and nothing else.
@@ -188,20 +189,15 @@ func newWebhooksSecret(a *app) *cobra.Command {
 With --json, it prints id and secret.`,
 		Example: `  (umask 077; labhealth webhooks secret ep_1 > webhook.secret)
   export LABHEALTH_WEBHOOK_SECRET_FILE=webhook.secret`,
-		Args:              exactArgs("the ID of a webhook"),
-		ValidArgsFunction: a.completeWebhook,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			m, err := a.management(cmd.Context(), true)
-			if err != nil {
-				return err
-			}
-			secret, err := m.Webhooks.Secret(cmd.Context(), m.team, m.environment, args[0])
-			if err != nil {
-				return err
-			}
-			return a.printSecret(secretJSON{ID: args[0], Secret: secret.Key})
-		},
+	}, a.printWebhookSecret)
+}
+
+func (a *app) printWebhookSecret(ctx context.Context, m *managed, id string) error {
+	secret, err := m.Webhooks.Secret(ctx, m.team, m.environment, id)
+	if err != nil {
+		return err
 	}
+	return a.printSecret(secretJSON{ID: id, Secret: secret.Key})
 }
 
 // printSecret prints a secret. It is the only output on stdout.
@@ -231,8 +227,7 @@ With --json, it prints secret.`,
 }
 
 func newWebhooksRotate(a *app) *cobra.Command {
-	var yes bool
-	cmd := &cobra.Command{
+	return a.confirmed(a.aboutWebhook(&cobra.Command{
 		Use:   "rotate WEBHOOK",
 		Short: "Replace the signing secret of a webhook",
 		Long: `Replace the signing secret of a webhook by that of LABHEALTH_NEW_WEBHOOK_SECRET or
@@ -242,125 +237,45 @@ To lose no deliveries: generate a secret, let the receiver accept the old and th
 remove the old one a day later.`,
 		Example: `  (umask 077; labhealth webhooks generate > new.secret)
   LABHEALTH_NEW_WEBHOOK_SECRET_FILE=new.secret labhealth webhooks rotate ep_1`,
-		Args:              exactArgs("the ID of a webhook"),
-		ValidArgsFunction: a.completeWebhook,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			secret, err := a.oneSecret("LABHEALTH_NEW_WEBHOOK_SECRET")
-			if err != nil {
-				return err
-			}
-			m, err := a.management(cmd.Context(), true)
-			if err != nil {
-				return err
-			}
-			if err := a.confirm(yes, fmt.Sprintf("Replace the signing secret of the webhook %s? A receiver that does not accept the new one rejects its deliveries.", clean(args[0]))); err != nil {
-				return err
-			}
-			ctx := cmd.Context()
-			if err := m.Webhooks.RotateSecret(ctx, m.team, m.environment, args[0], labhealth.Secret(secret)); err != nil {
-				return err
-			}
-			if secret != "" {
-				fmt.Fprintln(a.err, "the webhook has the new secret")
-				if a.json {
-					return a.printJSON(secretJSON{ID: args[0], Secret: hidden})
-				}
-				return nil
-			}
-			created, err := m.Webhooks.Secret(ctx, m.team, m.environment, args[0])
-			if err != nil {
-				return err
-			}
-			return a.printSecret(secretJSON{ID: args[0], Secret: created.Key})
-		},
-	}
-	cmd.Flags().BoolVar(&yes, "yes", false, "do not ask")
-	return cmd
-}
-
-// deletedJSON is something that was deleted, with --json.
-type deletedJSON struct {
-	ID      string `json:"id"`
-	Deleted bool   `json:"deleted"`
+	}, func(ctx context.Context, m *managed, id string) error {
+		secret, err := a.oneSecret("LABHEALTH_NEW_WEBHOOK_SECRET")
+		if err != nil {
+			return err
+		}
+		if err := a.confirm(fmt.Sprintf("Replace the signing secret of the webhook %s? A receiver that does not accept the new one rejects its deliveries.", clean(id))); err != nil {
+			return err
+		}
+		if err := m.Webhooks.RotateSecret(ctx, m.team, m.environment, id, labhealth.Secret(secret)); err != nil {
+			return err
+		}
+		if secret == "" {
+			return a.printWebhookSecret(ctx, m, id)
+		}
+		a.note("the webhook has the new secret")
+		if a.json {
+			return a.printJSON(secretJSON{ID: id, Secret: hidden})
+		}
+		return nil
+	}))
 }
 
 func newWebhooksDelete(a *app) *cobra.Command {
-	var yes bool
-	cmd := &cobra.Command{
-		Use:               "delete WEBHOOK",
-		Short:             "Delete a webhook",
-		Long:              "Delete a webhook. With --json, it prints id and deleted.",
-		Example:           `  labhealth webhooks delete ep_1`,
-		Args:              exactArgs("the ID of a webhook"),
-		ValidArgsFunction: a.completeWebhook,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			m, err := a.management(cmd.Context(), true)
-			if err != nil {
-				return err
-			}
-			if err := a.confirm(yes, fmt.Sprintf("Delete the webhook %s? Events are no longer delivered to it.", clean(args[0]))); err != nil {
-				return err
-			}
-			if err := m.Webhooks.Delete(cmd.Context(), m.team, m.environment, args[0]); err != nil {
-				return err
-			}
-			if a.json {
-				return a.printJSON(deletedJSON{args[0], true})
-			}
-			fmt.Fprintf(a.out, "deleted the webhook %s\n", clean(args[0]))
-			return nil
-		},
-	}
-	cmd.Flags().BoolVar(&yes, "yes", false, "do not ask")
-	return cmd
-}
-
-// completeWebhook completes the IDs of webhooks.
-func (a *app) completeWebhook(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
-	m, err := a.management(cmd.Context(), true)
-	if err != nil || len(args) > 0 {
-		return nil, cobra.ShellCompDirectiveNoFileComp
-	}
-	page, err := m.Webhooks.List(cmd.Context(), m.team, m.environment, management.ListWebhooksParams{Limit: 50})
-	if err != nil {
-		return nil, cobra.ShellCompDirectiveNoFileComp
-	}
-	var list []string
-	for _, webhook := range page.Data {
-		list = append(list, cobra.CompletionWithDesc(webhook.ID, clean(withoutQuery(webhook.URL))))
-	}
-	return list, cobra.ShellCompDirectiveNoFileComp
-}
-
-func newWebhooksTest(a *app) *cobra.Command {
-	return &cobra.Command{
-		Use:   "test URL",
-		Short: "Send a signed test event to an endpoint",
-		Long: `Send a signed event of the invented type labhealth.test, without a user, to an endpoint, and expect that
-it is acknowledged with 2xx. The secret is LABHEALTH_WEBHOOK_SECRET, or that of the sandbox with
---sandbox. labhealth doctor --webhook also checks what the endpoint must reject.
-
-With --json, it prints url, status, acknowledged and milliseconds.`,
-		Example: `  labhealth webhooks test https://example.com/webhooks
-  labhealth webhooks test http://localhost:3000/webhooks --sandbox`,
-		Args:              exactArgs("the URL of the endpoint"),
-		ValidArgsFunction: cobra.NoFileCompletions,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if _, err := parseURL("the URL of the endpoint", args[0]); err != nil {
-				return err
-			}
-			secrets, err := a.webhookSecrets(cmd.Context())
-			if err != nil {
-				return err
-			}
-			if len(secrets) == 0 {
-				return usagef("no webhook secret is set: set LABHEALTH_WEBHOOK_SECRET, or LABHEALTH_WEBHOOK_SECRET_FILE to a file that only you can read")
-			}
-			verifier, err := webhooks.NewVerifier(secrets...)
-			if err != nil {
-				return usagef("LABHEALTH_WEBHOOK_SECRET: %s", errorText(err))
-			}
-			return a.testWebhook(cmd.Context(), args[0], verifier)
-		},
-	}
+	return a.confirmed(a.aboutWebhook(&cobra.Command{
+		Use:     "delete WEBHOOK",
+		Short:   "Delete a webhook",
+		Long:    "Delete a webhook. With --json, it prints id and deleted.",
+		Example: `  labhealth webhooks delete ep_1`,
+	}, func(ctx context.Context, m *managed, id string) error {
+		if err := a.confirm(fmt.Sprintf("Delete the webhook %s? Events are no longer delivered to it.", clean(id))); err != nil {
+			return err
+		}
+		if err := m.Webhooks.Delete(ctx, m.team, m.environment, id); err != nil {
+			return err
+		}
+		if a.json {
+			return a.printJSON(map[string]any{"id": id, "deleted": true})
+		}
+		fmt.Fprintf(a.out, "deleted the webhook %s\n", clean(id))
+		return nil
+	}))
 }

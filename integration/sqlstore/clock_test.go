@@ -109,12 +109,12 @@ func TestWorkerClockWasAhead(t *testing.T) {
 			if err := store.Receive(t.Context(), webhooks.RawDelivery{ID: fmt.Sprint(n), ReceivedAt: noon, Body: []byte(body)}); err != nil {
 				t.Fatal(err)
 			}
-			d.exec(t, fmt.Sprintf(`UPDATE labhealth_inbox SET attempts = 1, part = 2, due = %d WHERE delivery_id = '%d'`, time.Now().Add(by).UnixNano(), n))
+			d.exec(t, fmt.Sprintf(`UPDATE labhealth_inbox SET attempts = 1, part = 1, due = %d WHERE delivery_id = '%d'`, time.Now().Add(by).UnixNano(), n))
 		}
 		if err := store.Receive(t.Context(), webhooks.RawDelivery{ID: "later", ReceivedAt: noon, Body: []byte(`{"event_type":"x","user_id":"` + user(9).String() + `"}`)}); err != nil {
 			t.Fatal(err)
 		}
-		d.exec(t, fmt.Sprintf(`UPDATE labhealth_inbox SET attempts = 9, part = 2, due = %d WHERE delivery_id = 'later'`, time.Now().Add(59*time.Minute).UnixNano()))
+		d.exec(t, fmt.Sprintf(`UPDATE labhealth_inbox SET attempts = 9, part = 1, due = %d WHERE delivery_id = 'later'`, time.Now().Add(59*time.Minute).UnixNano()))
 		ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 		defer cancel()
 		worker := &sqlstore.Worker{Store: store, Poll: time.Millisecond}

@@ -161,13 +161,13 @@ func TestLockedUser(t *testing.T) {
 		step, _ := worker.Step(t.Context())
 		applied += step.Applied
 	}
-	if applied != 1 || count(t, db, "labhealth_inbox WHERE attempts = 0 AND part = 2") != 20 {
-		t.Errorf("%d applied, %d delayed", applied, count(t, db, "labhealth_inbox WHERE part = 2"))
+	if applied != 1 || count(t, db, "labhealth_inbox WHERE attempts = 0 AND part = 1") != 20 {
+		t.Errorf("%d applied, %d delayed", applied, count(t, db, "labhealth_inbox WHERE part = 1"))
 	}
 	if err := lock.Rollback(); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := db.Exec("UPDATE labhealth_inbox SET part = 1"); err != nil {
+	if _, err := db.Exec("UPDATE labhealth_inbox SET due = 0"); err != nil {
 		t.Fatal(err)
 	}
 	worker.Timeout = time.Minute

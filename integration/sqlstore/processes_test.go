@@ -3,9 +3,11 @@ package sqlstore_test
 import (
 	"bufio"
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"net/url"
 	"os"
 	"os/exec"
 	"strconv"
@@ -88,6 +90,9 @@ func TestChild(t *testing.T) {
 		churn(t, d.store(t), seed)
 	case "react":
 		reactUntilKilled(t, d)
+	case "work under attack":
+		fmt.Println("working")
+		hostileWorker(d.store(t), d).Run(t.Context())
 	case "work":
 		worker := &sqlstore.Worker{Store: d.store(t), Apply: record, Batch: 5, Poll: time.Millisecond}
 		for { // an empty inbox is a success, too: others may have emptied it
@@ -193,5 +198,86 @@ func TestKilledWorkers(t *testing.T) {
 		if !worked {
 			t.Error("the workers that were killed did nothing")
 		}
+	})
+}
+
+// hostileWorker is a worker whose function fails in every way now and then, also by a statement that
+// takes too long and by ignoring its context.
+func hostileWorker(store *sqlstore.Store, d database) *sqlstore.Worker {
+	apply := func(ctx context.Context, tx *sql.Tx, delivery webhooks.Delivery, c webhooks.Changes) error {
+		switch rand.IntN(60) {
+		case 0:
+			return errors.New("canary")
+		case 1:
+			panic("canary")
+		case 2:
+			_, err := tx.ExecContext(ctx, "INSERT INTO ledger (id, changed) VALUES (NULL, 1)")
+			return err
+		case 3:
+			<-ctx.Done()
+			return ctx.Err()
+		case 4:
+			<-time.After(2 * time.Second) // longer than the worker waits for it
+		case 5:
+			if d.dialect == sqlstore.PostgreSQL {
+				_, err := tx.ExecContext(ctx, "SELECT pg_sleep(5)")
+				return err
+			}
+		}
+		return record(ctx, tx, delivery, c)
+	}
+	return &sqlstore.Worker{Store: store, Apply: apply, Batch: 8, Attempts: 1 << 20, Delay: time.Millisecond, Poll: time.Millisecond, Timeout: 500 * time.Millisecond}
+}
+
+// Whatever happens to workers at the same time, each delivery is applied once: some are killed, the
+// function fails in every way, and the database is unavailable in between.
+func TestWorkersUnderAttack(t *testing.T) {
+	onBoth(t, func(t *testing.T, d database) {
+		store, db := d.store(t), ledger(t, d)
+		maintain(t, store)
+		own, cut := store, func(bool) {}
+		if d.dialect == sqlstore.PostgreSQL {
+			u, err := url.Parse(d.source)
+			if err != nil {
+				t.Fatal(err)
+			}
+			p := newProxy(t, u.Host)
+			u.Host, cut = p.listener.Addr().String(), p.cut
+			if own, err = sqlstore.Open(database{d.dialect, d.driver, u.String() + "&statement_timeout=300"}.open(t), d.dialect); err != nil {
+				t.Fatal(err)
+			}
+		}
+		all := append(crowd()[:200], webhooks.RawDelivery{ID: "msg_bad", Body: []byte(`[]`), ReceivedAt: noon})
+		kills := 3
+		if long {
+			all, kills = append(crowd(), all[200]), 60
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		var running sync.WaitGroup
+		for range 2 {
+			running.Go(func() { hostileWorker(own, d).Run(ctx) })
+		}
+		for n := range kills {
+			receive(t, store, all[n*len(all)/kills:(n+1)*len(all)/kills]...)
+			cmd := child(t.Context(), d, "work under attack", n)
+			out, err := cmd.StdoutPipe()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := cmd.Start(); err != nil {
+				t.Fatal(err)
+			}
+			for lines := bufio.NewScanner(out); lines.Scan() && lines.Text() != "working"; {
+			}
+			cut(true)
+			<-time.After(rand.N(500 * time.Millisecond)) // the moment is to be a random one
+			cut(false)
+			cmd.Process.Kill()
+			cmd.Wait()
+		}
+		eventually(t, "all to be applied", func() bool { return count(t, db, "labhealth_inbox") == 0 })
+		cancel()
+		running.Wait()
+		check(t, d, store, all)
 	})
 }

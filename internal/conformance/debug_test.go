@@ -155,9 +155,9 @@ var shownWords = sync.OnceValue(func() map[string]bool {
 	for _, f := range reference.Fields() {
 		words[f.Name] = true
 	}
-	for _, e := range reference.Enums() {
-		for _, value := range e.Values {
-			words[value] = words[value] || !slices.Contains(patientEnums, e.Name)
+	for name, values := range reference.Enumerations() {
+		for _, value := range values {
+			words[value] = words[value] || !slices.Contains(patientEnums, strings.TrimPrefix(name, "management "))
 		}
 	}
 	return words

@@ -424,12 +424,9 @@ func (s *FastScanner) Field(names FieldNames, likely int) (n int, ok bool) {
 // find returns the index of the name that rest, of more than 24 bytes, starts with: likely or one
 // after it, or the number of names if it is none of them.
 func (f FieldNames) find(rest []byte, likely int) int {
-	a, b, c := binary.LittleEndian.Uint64(rest), binary.LittleEndian.Uint64(rest[8:]), binary.LittleEndian.Uint64(rest[16:])
-	for ; likely < len(f); likely++ {
-		name := &f[likely]
-		if (a^name.words[0])&name.mask[0]|(b^name.words[1])&name.mask[1]|(c^name.words[2])&name.mask[2] == 0 {
-			break
-		}
+	here := (*[ahead]byte)(rest)
+	for likely < len(f) && !f[likely].startsAt(here) {
+		likely++
 	}
 	return likely
 }

@@ -10,7 +10,7 @@ import (
 // key is a field's name as it stands in a document, with its quotes and colon: its first 24 bytes,
 // which are compared eight at once, and a mask of those that belong to it.
 type key struct {
-	words, mask [3]uint64
+	words, mask keyWords
 	length      uint8 // how many bytes it has
 	long        bool  // they are more than 24
 }
@@ -18,87 +18,113 @@ type key struct {
 // ahead is how many bytes of a document are looked at for a key.
 const ahead = 24
 
-func newKey(name string) (k key) {
-	quoted := `"` + name + `":`
-	if len(quoted) > 1<<8-1 {
-		panic("jsonread: a long name: " + name)
-	}
-	var words, mask [ahead]byte
-	for i := range min(len(quoted), ahead) {
-		words[i], mask[i] = quoted[i], 0xff
-	}
-	for i := range k.words {
-		k.words[i], k.mask[i] = binary.LittleEndian.Uint64(words[8*i:]), binary.LittleEndian.Uint64(mask[8*i:])
-	}
-	k.length, k.long = uint8(len(quoted)), len(quoted) > ahead
-	return k
+// keyWords are these bytes. An array of them would not be kept in registers.
+type keyWords struct{ first, second, third uint64 }
+
+func wordsAt(here *[ahead]byte) keyWords {
+	return keyWords{binary.LittleEndian.Uint64(here[0:]), binary.LittleEndian.Uint64(here[8:]), binary.LittleEndian.Uint64(here[16:])}
 }
 
-// startsAt reports whether data has the key at i, or what is compared of a long one. It has as many
-// bytes there as are looked at.
-func (k *key) startsAt(data []byte, i int) bool {
-	here := bytesAt(data, i)
-	differ := (binary.LittleEndian.Uint64(here[0:]) ^ k.words[0]) & k.mask[0]
-	differ |= (binary.LittleEndian.Uint64(here[8:]) ^ k.words[1]) & k.mask[1]
-	differ |= (binary.LittleEndian.Uint64(here[16:]) ^ k.words[2]) & k.mask[2]
-	return differ == 0
+func (w keyWords) and(mask *keyWords) keyWords {
+	return keyWords{w.first & mask.first, w.second & mask.second, w.third & mask.third}
+}
+
+// quoted returns the first bytes of a name in quotes, with end as the second one.
+func quoted(name []byte, end string) keyWords {
+	var bytes [ahead]byte
+	bytes[0] = '"'
+	n := 1 + copy(bytes[1:], name)
+	copy(bytes[n:], end)
+	return wordsAt(&bytes)
+}
+
+func newKey(name string) key {
+	length := len(name) + len(`"":`)
+	if length > 1<<8-1 {
+		panic("jsonread: a long name: " + name)
+	}
+	var mask [ahead]byte
+	for i := range min(length, ahead) {
+		mask[i] = 0xff
+	}
+	return key{quoted([]byte(name), `":`), wordsAt(&mask), uint8(length), length > ahead}
+}
+
+// startsAt reports whether a document has the key here, or what is compared of a long one.
+func (k *key) startsAt(here *[ahead]byte) bool {
+	w := wordsAt(here).and(&k.mask)
+	return w.first^k.words.first|w.second^k.words.second|w.third^k.words.third == 0
 }
 
 // isLongAt reports whether data has the whole key at i, which has more than ahead bytes, and after
 // it as many as are looked at.
 //
 //go:noinline // few names are long
-func (f *field) isLongAt(data []byte, i int) bool {
-	end := i + int(f.length)
+func (f *field) isLongAt(d *decoder, i int) bool {
+	data, end := d.data, i+int(f.length)
 	return end+ahead <= len(data) && string(data[i+1:end-2]) == f.name && data[end-2] == '"' && data[end-1] == ':'
 }
 
 // fieldIndex finds the fields of a plan by their names: a table with open addressing, whose entries
-// are indexes plus 1.
-type fieldIndex []uint8
+// are indexes plus 1. It is four times as large as it must be, so that there are few collisions.
+type fieldIndex [4 * mostFields]uint8
 
-// hash returns the hash of a name: few bytes of it differ from those of all others of a plan.
-func hash(name []byte) uint {
-	var a, b uint64
-	switch n := len(name); {
-	case n >= 8:
-		a, b = binary.LittleEndian.Uint64(name), binary.LittleEndian.Uint64(name[n-8:])
-	case n >= 4:
-		a, b = uint64(binary.LittleEndian.Uint32(name)), uint64(binary.LittleEndian.Uint32(name[n-4:]))
-	case n > 0:
-		a, b = uint64(name[0]), uint64(name[n-1])
-	}
-	return uint((a^bits.RotateLeft64(b, 29)+uint64(len(name)))*0x9e3779b97f4a7c15>>32) & (1<<31 - 1)
+// slot returns where a fieldIndex has the name of which these are the first bytes, in quotes.
+func slot(w keyWords) uint8 {
+	return uint8((w.first ^ bits.RotateLeft64(w.second, 23) ^ bits.RotateLeft64(w.third, 43)) * 0x9e3779b97f4a7c15 >> 56)
 }
 
-func newFieldIndex(fields []field) fieldIndex {
-	t := make(fieldIndex, 1<<bits.Len(uint(2*len(fields))))
-	for n := range fields {
-		at := hash([]byte(fields[n].name)) % uint(len(t))
-		for t[at] != 0 {
-			at = (at + 1) % uint(len(t))
-		}
-		t[at] = uint8(n + 1)
-	}
-	return t
-}
-
-// find returns the index of the field with the name, or -1.
-func (p *plan) find(name []byte) int {
-	t := p.index
-	mask := uint(len(t) - 1)
-	for at := hash(name) & mask; at < uint(len(t)) && t[at] != 0; at = (at + 1) & mask {
-		if n := int(t[at]) - 1; p.fields[n].name == string(name) {
-			return n
+// findAt returns the field of which a document has the key here, or what is compared of a long one,
+// and nil if there is none or if it is written with escapes or spaces. It has few instructions that
+// wait for each other, because the order of the fields that are looked up cannot be foreseen.
+func (p *plan) findAt(here *[ahead]byte) *field {
+	w := wordsAt(here)
+	first, second, third := quotes(w.first|opening), quotes(w.second), quotes(w.third)
+	inFirst := int64(first|-first) >> 63
+	inSecond := int64(second|-second) >> 63
+	w.first &= first ^ (first - 1)
+	w.second &= (second ^ (second - 1)) &^ uint64(inFirst)
+	w.third &= (third ^ (third - 1)) &^ uint64(inFirst|inSecond)
+	for at := slot(w); p.index[at] != 0; at++ {
+		if f := &p.fields[p.index[at]-1]; f.startsAt(here) {
+			return f
 		}
 	}
-	return -1
+	return nil
 }
 
-// order is in which order objects have their fields: after each field, and at first, the index of
-// the one that came next in an object before. The service writes all objects of a type alike, but
-// not in the order of our structs.
-type order [2 * mostFields]uint8
+// opening makes the quote before a name another byte.
+const opening = 1
+
+// quotes returns the high bit of the first byte, in little-endian order, that is a quote. The bits
+// above it can be wrong.
+func quotes(bytes uint64) uint64 {
+	bytes ^= '"' * lowBits
+	return (bytes - lowBits) &^ bytes & highBits
+}
+
+func (p *plan) addToIndex(f *field) {
+	at := slot(quoted([]byte(f.name), `"`))
+	for p.index[at] != 0 {
+		at++
+	}
+	p.index[at] = f.number + 1
+}
+
+// find returns the field with the name, nil if there is none.
+func (p *plan) find(name []byte) *field {
+	for at := slot(quoted(name, `"`)); p.index[at] != 0; at++ {
+		if f := &p.fields[p.index[at]-1]; f.name == string(name) {
+			return f
+		}
+	}
+	return nil
+}
+
+// order is in which order objects have their fields: after each field, and at first, the one that
+// came next in an object before. The service writes all objects of a type alike, but not in the
+// order of our structs.
+type order [2 * mostFields]*field
 
 // orderOf returns what is known of the order of the fields.
 func (d *decoder) orderOf(p *plan) *order {
@@ -114,8 +140,8 @@ func (d *decoder) newOrder(p *plan) *order {
 		d.orders = append(d.orders, nil)
 	}
 	o := new(order)
-	for n := range o {
-		o[n] = uint8(n)
+	for n := range p.fields {
+		o[n] = &p.fields[n]
 	}
 	d.orders[p.id] = o
 	return o
@@ -124,73 +150,67 @@ func (d *decoder) newOrder(p *plan) *order {
 // members is what is known of the object that is decoded.
 type members struct {
 	order *order
-	after int    // the index of the last field plus 1
-	seen  uint64 // a bit for each field that had a value
-	inner bool   // the scanner is behind a value
+	next  **field // in order
+	seen  uint64  // a bit for each field that had a value
+	inner bool    // the scanner is behind a value
 }
-
-// What next returns instead of the index of a field.
-const (
-	skipped = -1 // there is no value to decode
-	ended   = -2 // the object has no more fields
-)
 
 // null is null in little-endian order.
 const null = 'n' | 'u'<<8 | 'l'<<16 | 'l'<<24
 
-// next steps from the end of a value to that of the next field, and returns the index of the field.
-// It steps over nulls, and over fields that the plan does not have.
-func (p *plan) next(d *decoder, m *members) int {
-	data, i, after := d.data, d.i, m.after
-	if m.inner {
-		if i >= len(data) || data[i] != ',' {
+// next steps from the end of a value to that of the next field, and returns the field, nil at the
+// end of the object. It steps over nulls, and over fields that the plan does not have.
+func (p *plan) next(d *decoder, m *members) *field {
+	data, i := d.data, d.i
+	for {
+		if !m.inner {
+			m.inner = true
+		} else if i < len(data) && data[i] == ',' {
+			i++
+		} else {
+			d.i = i
 			if !d.more('}') {
-				return ended
+				return nil
 			}
 			i = d.i
-		} else {
-			i++
 		}
+		if len(data)-i > 2*ahead {
+			here := bytesAt(data, i)
+			f := *m.next
+			if f == nil || !f.startsAt(here) {
+				if f = p.findAt(here); f != nil {
+					*m.next = f
+				}
+			}
+			if f != nil && (!f.long || f.isLongAt(d, i)) {
+				m.next = &m.order[(f.number+1)%(2*mostFields)]
+				i += int(f.length)
+				value := bytesAt(data, i)
+				if !f.skipsNull || binary.LittleEndian.Uint32(value[:]) != null || m.seen&f.bit != 0 {
+					d.i = i
+					if value[0] <= ' ' {
+						d.space()
+					}
+					return f
+				}
+				if !f.unseen {
+					m.seen |= f.bit
+				}
+				i += 4
+				continue
+			}
+		}
+		d.i = i
+		if f := p.field(d, m); f != nil {
+			return f
+		}
+		i = d.i
 	}
-	m.inner = true
-	for len(data)-i > 2*ahead {
-		n := int(m.order[after&(2*mostFields-1)])
-		if n >= len(p.fields) || !p.fields[n].startsAt(data, i) {
-			break
-		}
-		f := &p.fields[n]
-		if f.long && !f.isLongAt(data, i) {
-			break
-		}
-		i += int(f.length)
-		after = n + 1
-		value := bytesAt(data, i)
-		if value[0] <= ' ' {
-			i = skipSpace(data, i)
-			d.i, m.after = i, after
-			return n
-		}
-		bit := uint64(1) << (n & 63)
-		if !f.skipsNull || binary.LittleEndian.Uint32(value[:]) != null || m.seen&bit != 0 {
-			d.i, m.after = i, after
-			return n
-		}
-		if !f.unseen {
-			m.seen |= bit
-		}
-		i += 4
-		if value[4] != ',' {
-			d.i, m.after = i, after
-			return skipped
-		}
-		i++
-	}
-	d.i, m.after = i, after
-	return p.field(d, m)
 }
 
-// field is next for a field that is not the expected one.
-func (p *plan) field(d *decoder, m *members) int {
+// field is next for a field that is written in an unusual way or not among those of the plan. It
+// steps over the latter and returns nil.
+func (p *plan) field(d *decoder, m *members) *field {
 	d.space()
 	var name []byte
 	fast := FastScanner{Data: d.data, Pos: d.i}
@@ -200,12 +220,11 @@ func (p *plan) field(d *decoder, m *members) int {
 	} else {
 		name = d.name()
 	}
-	n := p.find(name)
-	if n < 0 {
+	f := p.find(name)
+	if f == nil {
 		d.skip()
-		return skipped
+		return nil
 	}
-	m.order[m.after] = uint8(n)
-	m.after = n + 1
-	return n
+	*m.next, m.next = f, &m.order[(f.number+1)%(2*mostFields)]
+	return f
 }

@@ -111,8 +111,11 @@ func (m *matcher) field(p *encodingPlan, likely int) (n int, known bool) {
 	if likely < len(p.fields) && m.skipName(p.fields[likely].quoted) {
 		return likely, true
 	}
-	n = p.find(m.name())
-	return n, n >= 0
+	f := p.find(m.name())
+	if f == nil {
+		return 0, false
+	}
+	return int(f.number), true
 }
 
 // absent compares field n of the struct at v with that of an object without it.

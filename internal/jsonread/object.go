@@ -30,33 +30,24 @@ func (p *plan) bindFields(d *decoder, to place) {
 func (p *plan) bindEach(d *decoder, to place) (seen uint64) {
 	var union unionState
 	last, waiting, m := len(d.path), len(d.waiting), members{order: d.orderOf(p)}
+	m.next = &m.order[0]
 	d.path = append(d.path, step{plan: p})
-	for n := p.next(d, &m); n != ended; n = p.next(d, &m) {
-		if n == skipped {
-			continue
-		}
-		f, bit := &p.fields[n], uint64(1)<<(n&63)
+	for f := p.next(d, &m); f != nil; f = p.next(d, &m) {
 		target := to.field(f.offset)
-		d.path[last].number = n
-		if m.seen&bit != 0 { // a duplicate name: the last value counts
+		d.path[last].number = int(f.number)
+		if m.seen&f.bit != 0 { // a duplicate name: the last value counts
 			d.settle(waiting)
 			target.value(f.variable).SetZero()
 			d.dropProblems(d.path[:last], f.name)
 		}
-		m.seen |= bit
-		if f.unseen && d.peek() == 'n' {
-			m.seen &^= bit
-		}
+		m.seen |= f.bit
 		switch {
+		case f.special:
+			p.bindSpecial(d, f, target, &m.seen, &union)
 		case f.how == asString:
 			d.bindString(at[string](target), &f.binder)
-		case f.union != nil:
-			p.bindUnion(d, target, &union)
 		default:
 			f.bind(d, target)
-		}
-		if n == p.kind {
-			union.kind, union.known, union.behind = d.current(at[string](target)), true, union.exists
 		}
 	}
 	if union.behind {
@@ -64,6 +55,21 @@ func (p *plan) bindEach(d *decoder, to place) (seen uint64) {
 	}
 	d.path = d.path[:last]
 	return m.seen
+}
+
+// bindSpecial decodes a field with a default, a union, or the field that discriminates it.
+func (p *plan) bindSpecial(d *decoder, f *field, target place, seen *uint64, union *unionState) {
+	if f.union != nil {
+		p.bindUnion(d, target, union)
+		return
+	}
+	if f.unseen && d.peek() == 'n' {
+		*seen &^= f.bit
+	}
+	f.bind(d, target)
+	if int(f.number) == p.kind {
+		union.kind, union.known, union.behind = d.current(at[string](target)), true, union.exists
+	}
 }
 
 // bindUnion decodes the union's value, or skips it if its kind is not known yet.

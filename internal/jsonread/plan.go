@@ -28,8 +28,11 @@ type plan struct {
 type field struct {
 	key
 	offset    uintptr // where it is in the struct
+	bit       uint64  // for it in a set
 	skipsNull bool    // null leaves it zero
 	unseen    bool    // null gives the default
+	special   bool    // see bindSpecial
+	number    uint8   // its index in the plan
 	binder            // zero for a union
 
 	variable
@@ -108,11 +111,16 @@ func buildPlan(t reflect.Type) *plan {
 	if len(p.fields) > mostFields {
 		panic("jsonread: too many fields in " + t.String())
 	}
-	p.index = newFieldIndex(p.fields)
+	for n := range p.fields {
+		p.fields[n].number, p.fields[n].bit = uint8(n), 1<<n
+		p.addToIndex(&p.fields[n])
+	}
 	if p.data >= 0 {
-		if p.kind = p.find([]byte(p.fields[p.data].union.discriminator)); p.kind < 0 {
+		kind := p.find([]byte(p.fields[p.data].union.discriminator))
+		if kind == nil {
 			panic("jsonread: no discriminator in " + t.String())
 		}
+		p.kind, kind.special = int(kind.number), true
 	}
 	return p
 }
@@ -150,6 +158,7 @@ func (p *plan) add(i int, sf reflect.StructField) {
 		f.binder = *binderOf(sf.Type)
 	}
 	f.skipsNull = f.union == nil && f.ignoresNull()
+	f.special = f.unseen || f.union != nil
 	if mark == "scalar" {
 		p.scalars = append(p.scalars, len(p.fields))
 	}

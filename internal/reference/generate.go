@@ -139,15 +139,7 @@ func (g *Generator) array(b *bytes.Buffer, elem Type, f Field) {
 }
 
 func (g *Generator) length(f Field) int {
-	atLeast, atMost := 0, 1000
-	for limit := range strings.FieldsSeq(f.Limits) {
-		if text, ok := strings.CutPrefix(limit, "minItems="); ok {
-			atLeast, _ = strconv.Atoi(text)
-		}
-		if text, ok := strings.CutPrefix(limit, "maxItems="); ok {
-			atMost, _ = strconv.Atoi(text)
-		}
-	}
+	atLeast, atMost := int(Limit(f.Limits, "minItems", 0)), int(Limit(f.Limits, "maxItems", 1000))
 	n := 2
 	switch {
 	case g.depth > maxDepth:

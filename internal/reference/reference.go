@@ -9,6 +9,8 @@ package reference
 
 import (
 	"embed"
+	"regexp"
+	"strconv"
 	"strings"
 )
 
@@ -32,9 +34,9 @@ func (o Operation) String() string { return o.Method + " " + o.Path }
 
 // Parameter is a parameter of an operation.
 type Parameter struct {
-	In, Name, Type     string // In is "path", "query" or "header"
-	Required, Nullable bool
-	Rules              string // limits and default
+	In, Name, Type string // In is "path", "query" or "header"
+	Required       bool
+	Rules          string // limits and default
 }
 
 // Field is a row of fields.tsv. The name "(itself)" belongs to a component that is not an object.
@@ -44,12 +46,6 @@ type Field struct {
 	Default                    string // JSON; empty for none
 	Deprecated                 bool
 	Limits                     string
-}
-
-// Enum is a row of enums.tsv.
-type Enum struct {
-	API, Name string
-	Values    []string
 }
 
 // Event is an event type of events.tsv.
@@ -77,29 +73,17 @@ func rows(file string, columns int) [][]string {
 	return list
 }
 
+// parameterText matches a parameter in operations.tsv: its place, name, type and rules.
+var parameterText = regexp.MustCompile(`(?m)^(\w+) (\S+) (.+?) (required|optional)(?: null)?(?: (.+))?$`)
+
 // Operations returns all operations.
 func Operations() []Operation {
 	var list []Operation
 	for _, r := range rows("operations.tsv", 7) {
 		o := Operation{API: r[0], Method: r[1], Path: r[2], Deprecated: r[3] != "", Response: r[6]}
 		o.Body, o.Form = strings.CutSuffix(r[5], " (multipart/form-data)")
-		for text := range strings.SplitSeq(r[4], "; ") {
-			words := strings.SplitN(text, " ", 3)
-			if len(words) < 3 {
-				continue
-			}
-			p := Parameter{In: words[0], Name: words[1]}
-			typ, rules, required := strings.Cut(words[2], " required")
-			if !required {
-				typ, rules, _ = strings.Cut(words[2], " optional")
-			}
-			p.Type, p.Required = typ, required
-			rules = strings.TrimSpace(rules)
-			if p.Nullable = rules == "null" || strings.HasPrefix(rules, "null "); p.Nullable {
-				rules = strings.TrimSpace(strings.TrimPrefix(rules, "null"))
-			}
-			p.Rules = rules
-			o.Parameters = append(o.Parameters, p)
+		for _, p := range parameterText.FindAllStringSubmatch(strings.ReplaceAll(r[4], "; ", "\n"), -1) {
+			o.Parameters = append(o.Parameters, Parameter{p[1], p[2], p[3], p[4] == "required", p[5]})
 		}
 		list = append(list, o)
 	}
@@ -137,13 +121,14 @@ func Fields() []Field {
 	return list
 }
 
-// Enums returns all enumerations.
-func Enums() []Enum {
-	var list []Enum
-	for _, r := range rows("enums.tsv", 3) {
-		list = append(list, Enum{API: r[0], Name: r[1], Values: strings.Split(r[2], ", ")})
+// Limit returns one of several limits, such as maxLength.
+func Limit(limits, name string, missing float64) float64 {
+	_, text, _ := strings.Cut(limits, name+"=")
+	text, _, _ = strings.Cut(text, " ")
+	if n, err := strconv.ParseFloat(text, 64); err == nil {
+		return n
 	}
-	return list
+	return missing
 }
 
 // Events returns all event types. A row whose type ends in * stands for created and updated.

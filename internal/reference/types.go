@@ -55,8 +55,8 @@ var Components = sync.OnceValue(func() map[string][]Field {
 // Enumerations returns the values of each enumeration, by key.
 var Enumerations = sync.OnceValue(func() map[string][]string {
 	enums := map[string][]string{}
-	for _, e := range Enums() {
-		enums[key(e.API, e.Name)] = e.Values
+	for _, r := range rows("enums.tsv", 3) {
+		enums[key(r[0], r[1])] = strings.Split(r[2], ", ")
 	}
 	return enums
 })

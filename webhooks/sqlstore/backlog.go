@@ -9,39 +9,34 @@ import (
 	"time"
 )
 
-// Backlog is what a [Store] has not processed, and what an operator has to look at. Numbers up to
-// 10,000 are exact, and so are those of delayed deliveries and dead letters up to 100,000.
+// Backlog is what a [Store] has not processed, and what an operator has to look at. Each number is at
+// most 100,000, and exact below that.
 type Backlog struct {
 	// Waiting is the number of deliveries in the inbox that can be applied now, including those
-	// that workers have in flight, except one that is tried alone, which counts as delayed. Above
-	// 10,000, it is an estimate by the number in some slots.
+	// that workers have in flight, except one that is tried alone, which counts as delayed.
 	Waiting     int
-	Delayed     int // deliveries that failed and will be attempted again later, at most 100,000
-	DeadLetters int // deliveries that could not be processed, at most 100,000
+	Delayed     int // deliveries that failed and will be attempted again later
+	DeadLetters int // deliveries that could not be processed
 	// Oldest is when the first delivery was received, of those that are the next of their slot: of
 	// those that have not failed, of those that are due again, and of those that will be. It is
 	// zero if the inbox is empty.
 	Oldest time.Time
 	// Reactions is the number of reactions that wait, are being called or will be called again, and
-	// FailedReactions that of those that were given up; each at most 100,000, and exact below that.
+	// FailedReactions that of those that were given up.
 	Reactions, FailedReactions int
 	// OldestReaction is when the first reaction was queued, of those that are the next of their
 	// slot. It is zero if none waits.
 	OldestReaction time.Time
 }
 
-// These are the greatest numbers of rows that are counted: of those that wait, which can be
-// estimated, and of others.
-const (
-	backlogLimit = 10_000
-	othersLimit  = 100_000
-)
+// backlogLimit is the greatest number of rows that are counted.
+const backlogLimit = 100_000
 
 // Backlog counts the deliveries that wait, the dead letters and the reactions. It reads at most
 // 100,000 entries of an index for each number, and no bodies, so a program may call it every few
 // seconds: of 100,000 delayed deliveries it reads 3 MB of the index, and 30 MB if the table has not
-// been vacuumed since they were written. Like a [Worker], it passes rows that were deleted but not
-// removed: a delivery that becomes visible late may not be counted until the next calls.
+// been vacuumed since they were written. It passes rows that workers of this Store have deleted, as
+// a [Worker] does: a delivery that becomes visible late may not be counted until the next calls.
 func (s *Store) Backlog(ctx context.Context) (Backlog, error) {
 	if err := s.usable(ctx); err != nil {
 		return Backlog{}, err
@@ -61,29 +56,31 @@ func (s *Store) Backlog(ctx context.Context) (Backlog, error) {
 }
 
 func (s *Store) backlog(ctx context.Context, tx *sql.Tx) (b Backlog, err error) {
-	now := s.now()
-	for p := range parts {
-		until := p.until(now)
-		n, oldest, err := s.count(ctx, tx, inboxQueue, int(p), s.counted[p], start, until, backlogLimit)
+	now := s.now().UnixNano()
+	for _, of := range []struct {
+		queue
+		part         int // of the inbox
+		c            *cursor
+		after, until int64 // due
+		n            *int
+		oldest       *time.Time
+	}{
+		{inboxQueue, int(fresh), s.cursors[fresh], start, forever, &b.Waiting, &b.Oldest},
+		{inboxQueue, int(failing), s.cursors[failing], start, now, &b.Waiting, &b.Oldest},
+		{inboxQueue, int(failing), nil, now + 1, forever, &b.Delayed, &b.Oldest},
+		{reactionQueue, 0, s.reactions, start, forever - 1, &b.Reactions, &b.OldestReaction},
+		{reactionQueue, 0, nil, forever, forever, &b.FailedReactions, nil},
+	} {
+		n, oldest, err := s.count(ctx, tx, of.queue, of.part, of.c, of.after, of.until)
 		if err != nil {
 			return b, err
 		}
-		b.Waiting += n
-		b.Oldest = earlier(b.Oldest, oldest)
+		*of.n = min(*of.n+n, backlogLimit)
+		if of.oldest != nil {
+			*of.oldest = earlier(*of.oldest, oldest)
+		}
 	}
-	n, oldest, err := s.count(ctx, tx, inboxQueue, int(delayed), nil, now.UnixNano()+1, forever, othersLimit)
-	if err != nil {
-		return b, err
-	}
-	b.Delayed, b.Oldest = n, earlier(b.Oldest, oldest)
-	b.Reactions, b.OldestReaction, err = s.count(ctx, tx, reactionQueue, 0, s.countedReactions, start, forever-1, othersLimit)
-	if err != nil {
-		return b, err
-	}
-	if b.FailedReactions, _, err = s.count(ctx, tx, reactionQueue, 0, nil, forever, forever, othersLimit); err != nil {
-		return b, err
-	}
-	_, err = s.queryRow(ctx, tx, into{&b.DeadLetters}, `SELECT count(*) FROM (SELECT 1 FROM labhealth_dead_letters LIMIT $1::integer) AS dead`, othersLimit)
+	_, err = s.queryRow(ctx, tx, into{&b.DeadLetters}, `SELECT count(*) FROM (SELECT 1 FROM labhealth_dead_letters LIMIT $1::integer) AS dead`, backlogLimit)
 	return b, err
 }
 
@@ -96,58 +93,39 @@ func earlier(a, b time.Time) time.Time {
 
 // queue is a table of rows that wait, and what is counted of it.
 type queue struct {
-	rows string // the table, and the condition for its rows q from a position of a slot k on
-	time string // the column with the time of a row
+	table string
+	rows  string // the condition for rows q from a position of a slot k on
+	time  string // the column with the time of a row
 }
 
 var (
-	inboxQueue    = queue{`labhealth_inbox | q.slot = {slot} AND q.part = $1::smallint AND q.due >= k.due AND q.due <= $2::bigint`, "received_at"}
-	reactionQueue = queue{`labhealth_reactions | q.slot = {slot} AND q.due >= k.due AND q.due <= $2::bigint AND $1::smallint = 0`, "queued"}
+	inboxQueue    = queue{`labhealth_inbox`, `q.slot = {slot} AND q.part = $1::smallint AND q.due >= k.due AND q.due <= $2::bigint`, "received_at"}
+	reactionQueue = queue{`labhealth_reactions`, `q.slot = {slot} AND q.due >= k.due AND q.due <= $2::bigint AND $1::smallint = 0`, "queued"}
 )
 
 // count counts the rows of a part of a queue whose due is between two times, and returns the time
-// of the first of them. If there are more than limit, the number is an estimate from those slots
-// that were counted. c is the cursor that passes deleted rows, if not nil.
-func (s *Store) count(ctx context.Context, tx *sql.Tx, q queue, part int, c *cursor, from, until int64, limit int) (n int, oldest time.Time, err error) {
-	var all scan
-	for i := range all.from {
-		all.from[i] = from
-	}
+// of the first of them. c is the cursor of those that delete rows, if not nil.
+func (s *Store) count(ctx context.Context, tx *sql.Tx, q queue, part int, c *cursor, after, until int64) (n int, oldest time.Time, err error) {
+	from := beginning
 	if c != nil {
-		all = c.next(time.Now(), true)
+		from = c.positions()
 	}
-	all.slots = allSlots.ints
-	var heads []place
-	for chunk := range slices.Chunk(all.slots, s.listSize()) {
-		err = s.query(ctx, tx, func(rows *sql.Rows) error {
-			var head place
-			var at int64
-			err := rows.Scan(&head.slot, &head.due, &at)
-			heads, oldest = append(heads, head), earlier(oldest, time.Unix(0, at).UTC())
-			return err
-		}, `SELECT k.slot, q.due, q.`+q.time+` FROM {k: slot smallint, due bigint} {first q: q.due, q.`+q.time+` | `+q.rows+` | ORDER BY q.due, q.id}`,
-			part, until, rowList{len(chunk), func(w *rowWriter, i int) { w.place(place{chunk[i], all.from[chunk[i]]}) }})
+	for chunk := range slices.Chunk(allSlots, s.listSize()) {
+		some, first := 0, sql.Null[int64]{}
+		list := rowList{len(chunk), func(i int) []any { return []any{chunk[i], max(after, from[chunk[i]])} }}
+		_, err = s.queryRow(ctx, tx, into{&first}, `SELECT min((SELECT q.`+q.time+` FROM `+q.table+` AS q WHERE `+q.rows+` ORDER BY q.due, q.id LIMIT 1))
+			FROM {k: slot smallint, due bigint}`, part, until, list)
 		if err != nil {
-			break
+			return 0, time.Time{}, err
+		}
+		if first.Valid {
+			oldest = earlier(oldest, time.Unix(0, first.V).UTC())
+		}
+		_, err = s.queryRow(ctx, tx, into{&some}, `SELECT count(*) FROM (SELECT 1 FROM {k: slot smallint, due bigint} {each q: q.due | `+q.table+` | `+q.rows+`} LIMIT $3::integer) AS counted`,
+			part, until, backlogLimit-n, list)
+		if n += some; err != nil || n >= backlogLimit {
+			return n, oldest, err
 		}
 	}
-	if c != nil {
-		c.end(all, time.Now(), heads, false)
-	}
-	if err != nil {
-		return 0, time.Time{}, err
-	}
-	slots := 0
-	for chunk := range slices.Chunk(heads, min(sqliteChunk, s.listSize())) {
-		var some int
-		_, err = s.queryRow(ctx, tx, into{&some}, `SELECT count(*) FROM (SELECT 1 FROM {k: slot smallint, due bigint} {each q: q.due | `+q.rows+`} LIMIT $3::integer) AS counted`,
-			part, until, limit-n, rowList{len(chunk), func(w *rowWriter, i int) { w.place(chunk[i]) }})
-		if n, slots = n+some, slots+len(chunk); err != nil || n >= limit {
-			break
-		}
-	}
-	if n >= limit && limit == backlogLimit {
-		n = n * len(heads) / slots
-	}
-	return n, oldest, err
+	return n, oldest, nil
 }

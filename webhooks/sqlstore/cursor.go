@@ -1,4 +1,4 @@
-// Where workers read on in the inbox.
+// Where workers and reactors read on in their queues.
 
 package sqlstore
 
@@ -9,23 +9,19 @@ import (
 )
 
 // Rows that were taken and deleted stay in the index until no transaction of the database can see
-// them. A cursor starts the next scan of each slot behind them.
+// them. A cursor starts the next scan of each slot behind them, and scans only those slots that are
+// known to have rows.
 //
 // A row behind the cursor can appear later: receipts commit in another order than that of their
-// times, and a worker that is killed, or rolls back in another process, returns its rows. Scans
-// that start earlier find them. Each level of rescans has an interval, and starts where the cursor
-// was between one and two intervals ago: a row that appears within the interval after the cursor
-// passed it is taken within two intervals and a step. All others are found by scans of the whole
-// queue, which take at most a tenth of the time.
-//
-// Between rescans, only those slots are scanned that are known to have rows.
+// times, and a worker that is killed, or rolls back in another process, returns its rows. Scans of
+// the whole queue find them, which take at most a tenth of the time.
 type cursor struct {
 	mu       sync.Mutex
-	at       positions   // rows before these were taken
-	busy     [Slots]bool // there may be rows from there on
-	first    int         // the slot that is next, so that none waits for the others
-	rescans  [len(rescanIntervals)]rescan
-	scanning bool          // a scan of the whole queue is running
+	at       positions     // rows before these were taken
+	busy     [Slots]bool   // there may be rows from there on
+	first    int           // the slot that is next, so that none waits for the others
+	whole    int           // the slot that is next in scans of the whole queue
+	scanning bool          // such a scan is running
 	ended    time.Time     // when the last one was over
 	cost     time.Duration // how long it took
 }
@@ -33,74 +29,72 @@ type cursor struct {
 // positions are times in a queue, one for each slot.
 type positions [Slots]int64
 
-const start = math.MinInt64 // of a queue
+// start is the position before all rows.
+const start = math.MinInt64
 
-var rescanIntervals = [...]time.Duration{100 * time.Millisecond, time.Second, 10 * time.Second, 100 * time.Second}
-
-// rescan is the state of one level.
-type rescan struct {
-	older, newer positions // of the cursor, before the last rescan but one, and before the last one
-	began        time.Time
-}
-
-func newCursor() *cursor {
-	c := new(cursor)
-	for slot := range Slots {
-		c.at[slot] = start
-		for i := range c.rescans {
-			c.rescans[i].older[slot], c.rescans[i].newer[slot] = start, start
-		}
+// beginning is the start of every slot.
+var beginning = func() (all positions) {
+	for slot := range all {
+		all[slot] = start
 	}
-	return c
-}
+	return all
+}()
+
+func newCursor() *cursor { return &cursor{at: beginning} }
 
 // scan is a scan of the rows of slots from a position on.
 type scan struct {
-	slots    []int64 // in the order in which they are scanned
-	from     positions
-	began    time.Time
-	whole    bool
-	isRescan bool
-}
-
-// next returns the scan to run. idle says that there was nothing in the busy slots. The caller
-// calls end afterwards.
-func (c *cursor) next(now time.Time, idle bool) scan {
-	const cheap = 5 * time.Millisecond
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	s := scan{from: c.at, began: now}
-	all := idle
-	for i := range c.rescans {
-		r := &c.rescans[i]
-		if now.Sub(r.began) < rescanIntervals[i] {
-			continue
-		}
-		all = true
-		for slot := range Slots {
-			if r.older[slot] < s.from[slot] {
-				s.from[slot], s.isRescan = r.older[slot], true
-			}
-		}
-		r.older, r.newer, r.began = r.newer, c.at, now
-	}
-	if !c.scanning && (now.Sub(c.ended) >= 9*c.cost || idle && c.cost <= cheap) {
-		c.scanning, all = true, true
-		s.whole, s.isRescan = true, true
-		for slot := range Slots {
-			s.from[slot] = start
-		}
-	}
-	for i := range Slots {
-		if slot := (c.first + i) % Slots; all || c.busy[slot] {
-			s.slots = append(s.slots, int64(slot))
-		}
-	}
-	return s
+	slots []int64 // in the order in which they are scanned
+	from  positions
+	began time.Time
+	whole bool
 }
 
 // place is the place of a row in a queue.
 type place struct{ slot, due int64 }
+
+// take calls read with scans until it finds rows or there are none: of one slot or, for anySlot, of
+// those behind the cursor. read returns the rows, and whether there are enough and may be more.
+func (c *cursor) take(slot int64, read func(*scan) (found []place, enough bool, err error)) error {
+	if slot != anySlot {
+		_, _, err := read(&scan{slots: []int64{slot}, from: beginning})
+		return err
+	}
+	for _, idle := range []bool{false, true} {
+		s := c.next(time.Now(), idle)
+		if len(s.slots) == 0 {
+			continue
+		}
+		found, enough, err := read(&s)
+		c.end(s, time.Now(), found, enough)
+		if err != nil || len(found) > 0 || s.whole {
+			return err
+		}
+	}
+	return nil
+}
+
+// next returns the scan to run: of the busy slots or, if idle says that they had nothing, of all.
+// The caller calls end afterwards.
+func (c *cursor) next(now time.Time, idle bool) scan {
+	const least = 100 * time.Millisecond // between scans of the whole queue, if there are other rows
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	s, first := scan{from: c.at, began: now}, c.first
+	wait := 9 * c.cost
+	if !idle {
+		wait = max(wait, least)
+	}
+	if !c.scanning && now.Sub(c.ended) >= wait {
+		c.scanning, s.whole, s.from, first = true, true, beginning, c.whole
+	}
+	for i := range Slots {
+		if slot := (first + i) % Slots; idle || s.whole || c.busy[slot] {
+			s.slots, c.busy[slot] = append(s.slots, int64(slot)), false // unless a row arrives until end
+		}
+	}
+	return s
+}
 
 // end records the result of a scan: its rows, and whether it stopped because there were enough.
 func (c *cursor) end(s scan, now time.Time, rows []place, enough bool) {
@@ -109,43 +103,37 @@ func (c *cursor) end(s scan, now time.Time, rows []place, enough bool) {
 	if s.whole {
 		c.scanning, c.ended, c.cost = false, now, now.Sub(s.began)
 	}
+	if len(rows) == 0 {
+		return
+	}
 	last := map[int64]int64{}
 	for _, row := range rows {
 		last[row.slot] = row.due
 	}
-	stopped := false
+	stopped, next := false, int(rows[len(rows)-1].slot+1)%Slots
 	for _, slot := range s.slots {
 		due, found := last[slot]
 		switch {
 		case stopped:
 			c.busy[slot] = true
-			if s.isRescan {
-				c.at[slot] = min(c.at[slot], s.from[slot])
-			}
 		case found:
-			stopped = enough && slot == rows[len(rows)-1].slot
+			stopped = enough && int(slot+1)%Slots == next
 			c.pass(s, slot, due, stopped)
-		default:
-			c.busy[slot] = false
 		}
 	}
-	if len(rows) > 0 {
-		c.first = int(rows[len(rows)-1].slot+1) % Slots
+	if c.first = next; s.whole && stopped {
+		c.whole = next
 	}
 }
 
-// pass records the last row of a slot, behind which there may be more.
+// pass moves the position behind the last row of a slot that was found, after which there may be
+// more.
 func (c *cursor) pass(s scan, slot, due int64, more bool) {
-	c.busy[slot] = more
-	if c.at[slot] == start { // the first row: there is nothing to rescan yet
-		for i := range c.rescans {
-			c.rescans[i].older[slot], c.rescans[i].newer[slot] = due, due
-		}
-	}
+	c.busy[slot] = c.busy[slot] || more
 	switch {
 	case c.at[slot] < s.from[slot]: // rows were returned in the meantime
 		c.busy[slot] = true
-	case s.isRescan && more, c.at[slot] < due:
+	case c.at[slot] < due, s.whole && more:
 		c.at[slot] = due
 	}
 }
@@ -156,4 +144,11 @@ func (c *cursor) found(row place) {
 	defer c.mu.Unlock()
 	c.at[row.slot] = min(c.at[row.slot], row.due)
 	c.busy[row.slot] = true
+}
+
+// positions returns where the next scans start.
+func (c *cursor) positions() positions {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.at
 }

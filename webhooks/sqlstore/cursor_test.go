@@ -3,6 +3,7 @@ package sqlstore
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -98,7 +99,7 @@ func TestCursor(t *testing.T) {
 				if interval == 0 && late < 5*time.Millisecond {
 					continue // it waits for those before it
 				}
-				bound := min(max(20*late, 200*time.Millisecond), 10*s.worst) + 2*(s.worst+perStep)
+				bound := max(100*time.Millisecond, 10*s.worst) + 2*(s.worst+perStep)
 				if interval == 0 {
 					bound = 20 * s.worst // all wait for each other
 				}
@@ -118,16 +119,13 @@ func TestCursor(t *testing.T) {
 func TestCursorGivesBack(t *testing.T) {
 	now := time.Unix(1_000_000, 0)
 	c := newCursor()
-	end := func(s scan, last int64) {
-		c.end(s, now.Add(time.Hour), []place{{7, last}}, true) // so that there is no other scan of the whole inbox
-	}
+	end := func(s scan, last int64) { c.end(s, now.Add(time.Hour), []place{{7, last}}, true) }
 	first := c.next(now, false)
 	if !first.whole || first.from[7] != start || len(first.slots) != Slots {
 		t.Fatalf("the first scan is %+v", first)
 	}
 	end(first, 100)
-	now = now.Add(time.Hour)
-	second, third := c.next(now, false), c.next(now, false)
+	second, third := c.next(now, false), c.next(now, true) // of another worker, to which no slot was left
 	if second.from[7] != 100 || third.from[7] != 100 {
 		t.Errorf("from %v and %v", second.from[7], third.from[7])
 	}
@@ -143,28 +141,28 @@ func TestCursorGivesBack(t *testing.T) {
 	}
 	c.found(place{7, 50})
 	end(fourth, 400) // does not pass those that were given back in the meantime
-	if s := c.next(now, false); s.from[7] != 50 {
-		t.Errorf("from %v", s.from[7])
+	if s := c.next(now, false); s.from[7] != 50 || len(s.slots) == 0 {
+		t.Errorf("from %v, slots %v", s.from[7], s.slots)
 	}
 }
 
 // A slot with many rows does not keep others waiting, and slots without rows are not scanned again.
+// A row that arrives during a scan is found by the next one.
 func TestCursorTurns(t *testing.T) {
 	now := time.Unix(1_000_000, 0)
 	c := newCursor()
 	first := c.next(now, false)
-	c.end(first, now.Add(time.Hour), []place{{3, 1}, {3, 2}}, true) // enough, of slot 3
-	now = now.Add(time.Hour)
+	c.end(first, now, []place{{3, 1}, {3, 2}}, true) // enough, of slot 3
 	second := c.next(now, false)
 	if second.slots[0] != 4 || second.slots[len(second.slots)-1] != 3 {
 		t.Errorf("from slot %d to slot %d", second.slots[0], second.slots[len(second.slots)-1])
 	}
+	c.found(place{8, 1})
 	c.end(second, now, []place{{5, 1}, {3, 3}}, false) // of all slots
-	if third := c.next(now, false); len(third.slots) != 0 {
+	if third := c.next(now, false); !slices.Equal(third.slots, []int64{8}) {
 		t.Errorf("slots %v", third.slots)
 	}
-	c.found(place{9, 4})
-	if fourth := c.next(now, false); len(fourth.slots) != 1 || fourth.slots[0] != 9 {
+	if fourth := c.next(now, false); len(fourth.slots) != 0 {
 		t.Errorf("slots %v", fourth.slots)
 	}
 	if idle := c.next(now, true); len(idle.slots) != Slots {
@@ -172,58 +170,54 @@ func TestCursorTurns(t *testing.T) {
 	}
 }
 
-// Batches become as large as fits the limit, and do not exceed it again and again.
-func TestPace(t *testing.T) {
-	var p pace
-	limit, each := 100*time.Millisecond, 5*time.Millisecond
-	run := func(steps int) (done, exceeded, size int) {
-		for range steps {
-			size = p.batch(100)
-			if took := time.Duration(size) * each; took > limit {
-				p.timeOut(size, limit)
-				exceeded++
-			} else {
-				p.succeed(size, took)
-				done += size
-			}
+// Scans of the whole queue that stop early go on where they stopped.
+func TestCursorWhole(t *testing.T) {
+	now := time.Unix(1_000_000, 0)
+	c := newCursor()
+	for _, want := range []int64{0, 4, 101, 4} {
+		s := c.next(now, false)
+		if !s.whole || s.slots[0] != want || s.from[want] != start {
+			t.Errorf("whole %v, from slot %d, want %d", s.whole, s.slots[0], want)
 		}
-		return done, exceeded, size
-	}
-	if done, exceeded, size := run(100); done < 90*12 || exceeded > 8 || size < 12 || size > 20 {
-		t.Errorf("%d done, limit exceeded %d times, batches of %d", done, exceeded, size)
-	}
-	each = 50 * time.Millisecond // one at a time would fit, but two do not fit well
-	if _, exceeded, size := run(100); exceeded > 8 || size > 2 {
-		t.Errorf("limit exceeded %d times, batches of %d", exceeded, size)
-	}
-	each = time.Millisecond
-	if _, _, size := run(100); size != 100 {
-		t.Errorf("batches of %d", size)
+		last := int64(100)
+		if want != 4 {
+			last = 3
+		}
+		c.end(s, now.Add(time.Second), []place{{last, 1}}, true)
+		for range 3 { // others
+			s := c.next(now.Add(9*time.Second), false)
+			c.end(s, now, []place{{200, 1}}, true)
+		}
+		now = now.Add(10 * time.Second)
 	}
 }
 
-// Suspects, which are single, get a quarter of the time also if each batch of fresh deliveries
-// takes much longer.
-func TestTurnsOfSuspects(t *testing.T) {
+// Deliveries that failed, which are single, get a quarter of the time also if each batch of others
+// takes much longer, and not more after there were no others.
+func TestTurnsOfFailing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := &Worker{Timeout: 5 * time.Second}
-		spent := [parts]time.Duration{}
-		for start := time.Now(); time.Since(start) < 100*time.Second; {
-			began := time.Now()
-			p, took := w.order(began)[0], time.Second
-			switch p {
-			case suspect:
-				took = 10 * time.Millisecond
-			case delayed:
-				w.skipTurn(p, 0)
-				continue
+		for _, before := range []time.Duration{0, time.Hour} {
+			w := &Worker{Timeout: 5 * time.Second}
+			for start := time.Now(); time.Since(start) < before; {
+				began := time.Now()
+				time.Sleep(10 * time.Millisecond)
+				w.endTurn(began, true)
 			}
-			time.Sleep(took)
-			w.setTurn(p, began)
-			spent[p] += took
-		}
-		if s := spent[suspect]; s < 24*time.Second || s > 26*time.Second {
-			t.Errorf("suspects %v, fresh %v", s, spent[fresh])
+			spent := map[bool]time.Duration{}
+			for start := time.Now(); time.Since(start) < 100*time.Second; {
+				began := time.Now()
+				if w.isTurn(began) {
+					time.Sleep(10 * time.Millisecond)
+					w.endTurn(began, true)
+					spent[true] += 10 * time.Millisecond
+				} else {
+					time.Sleep(time.Second)
+					spent[false] += time.Second
+				}
+			}
+			if s := spent[true]; s < 24*time.Second || s > 26*time.Second {
+				t.Errorf("those that failed %v, others %v", s, spent[false])
+			}
 		}
 	})
 }

@@ -69,9 +69,6 @@ func (s *Store) deletedUsers(ctx context.Context, q queryer, users []userKey) (d
 		return err
 	}, `SELECT k.n FROM {k: slot smallint, user_id uuid}
 		{find u: deleted | labhealth_reconciled_users | u.slot = {slot} AND u.user_id = k.user_id} WHERE u.deleted IS NOT NULL`,
-		rowList{len(users), func(w *rowWriter, i int) {
-			w.int(int64(users[i].slot))
-			w.text(users[i].id)
-		}})
+		rowList{len(users), func(i int) []any { return []any{users[i].slot, users[i].id} }})
 	return deleted, err
 }

@@ -2,7 +2,8 @@
 // SQLite or PostgreSQL, using database/sql and a driver of the program's choice. It is the
 // persistent counterpart of [webhooks.Latest], for programs that must not lose data in a crash or
 // that run several processes. It also stores deliveries before they are acknowledged, and applies
-// them afterwards.
+// them afterwards. All other events, such as appointments and critical results, are acknowledged
+// and not stored: use OnEvent of [ReceiverOptions] or Apply of [Worker].
 //
 // # Quick start
 //
@@ -28,20 +29,19 @@
 //
 // # Guarantees
 //
-//   - Applying the same deliveries, in any order, with repetitions, from any number of processes
-//     and to either database, gives the content that [webhooks.Latest] would have: the latest
-//     receipt wins, the later element within a batch, and the greater JSON among equal versions.
-//     The hazards of that rule are described there. [webhooks.Changes] are exact.
-//   - Of an order, the version wins that is the latest by the service's own clock: the greatest of
-//     updated_at and the times of its events. A clock of the receivers decides only between
-//     versions with the same time, and the greater JSON between those that were received at the
-//     same time. Events and reads are made by the service, so its clock compares both, while the
-//     time of receipt says nothing about an old event that is delivered again after a newer read.
-//     A version without any time, such as the response of an update, loses to every other. An
-//     order that versions of two users name is an order of each of them, and of the zero user if a
-//     version names none.
-//   - [Store.Timeline] has every entry of any version of an order that was ever applied, each once,
-//     whatever came double, late, or not at all as an event of its own. [Applied] counts new ones.
+//   - The same deliveries give the content that [webhooks.Latest] would have, in any order, with
+//     repetitions, from any number of processes and in either database: the latest receipt wins,
+//     within a batch the later element, among equal versions the greater JSON. See there for the
+//     hazard of that rule. The counts of [webhooks.Changes] are exact.
+//   - The version of an order that is the latest by the service's clock wins: its time is the
+//     greatest of updated_at and the times of its events. So an old event that is delivered again
+//     does not replace a newer read. Of versions with the same time, the one received last wins; of
+//     those received at the same time, the greater JSON. A version without any time, such as the
+//     response of an update, loses to every other. If versions of an order name two users, it is an
+//     order of each of them; if one names no user, it is also an order of the zero user.
+//   - [Store.Timeline] has every entry, a status and its time, of any applied version of an order,
+//     each once, even if its event was duplicated, late or never delivered. [Applied] counts new
+//     ones.
 //   - A delivery that [Store.Receive] has accepted is applied once. It survives a crash of the
 //     process, and of the database if commits are durable. What [Worker.Apply] writes in its
 //     transaction is also written once. Its other effects, such as sending a message, can be
@@ -66,11 +66,10 @@
 //
 //   - The order of deliveries. A function that needs the versions of a summary in order must
 //     compare updated_at.
-//   - Synchronized clocks. Versions of summaries and samples are ordered by the clocks of the
-//     machines that received them.
-//     Data received by a machine whose clock is an hour behind loses against what others received
-//     within that hour. Keep clocks synchronized, and set [Store.Version] if the data contains a
-//     version.
+//   - The order of versions if clocks differ: versions of summaries and samples are ordered by the
+//     clocks of the machines that received them. Data received by a machine whose clock is an hour
+//     behind loses against what others received within that hour. Keep clocks synchronized, and set
+//     [Store.Version] if the data contains a version.
 //   - Permanent deletion: see [Store.DeleteUser].
 //   - Recovery from the loss of committed data, in a failover to a standby that was behind or a
 //     restore of an older backup: lost deliveries are not sent again.
@@ -79,18 +78,18 @@
 //
 // # Reactions
 //
-// A [Receiver] calls the functions of its options for changes. A program that uses the parts
-// selects the kinds of changes and runs a [Reactor]:
+// A [Receiver] calls the functions of its options when something changes. Without a Receiver,
+// select the kinds of changes and run a [Reactor]:
 //
 //	store.Reactions = []sqlstore.ReactionKind{sqlstore.ReactTransition, sqlstore.ReactResults}
 //	reactor := &sqlstore.Reactor{Store: store, React: notify}
 //	go reactor.Run(ctx)
 //
-// A reaction is queued in the transaction of the change, so there is one for each change that was
-// committed, and none for others. It is called after the commit, at least once, with an ID that is
-// the same in each call. Nothing is queued by default, and what is queued waits until a Reactor
-// runs. If the user is deleted, so are the user's reactions. docs/store.md states what is a change,
-// and what happens to a function that kills its process.
+// A reaction is a call of your function for a change. It is queued in the transaction of the
+// change: one for each committed change, none for others. It is called after the commit, at least
+// once, with the same ID in each call. By default nothing is queued; what is queued waits for a
+// Reactor. Deleting a user deletes the user's reactions. docs/store.md states what is a change, and
+// what happens if a function kills its process.
 //
 // # Databases
 //
@@ -101,14 +100,14 @@
 //
 //	file:labhealth.db?_pragma=journal_mode(WAL)&_pragma=busy_timeout(10000)&_pragma=synchronous(FULL)
 //
-// With WAL and FULL, a delivery is acknowledged only after it was synced, even if a process that
-// was killed had written it before. With another journal mode, or synchronous = NORMAL or OFF, the
-// last acknowledged deliveries can be lost in a power failure. With PostgreSQL, so they can if
-// fsync, full_page_writes or synchronous_commit is off: [Store.Migrate] warns of that.
+// With WAL and FULL, a delivery is acknowledged only after it was synced, also one that a killed
+// process wrote but did not sync. With another journal mode, or synchronous = NORMAL or OFF, a
+// power failure can lose the last acknowledged deliveries. With PostgreSQL, it can if fsync,
+// full_page_writes or synchronous_commit is off: [Store.Migrate] warns of that.
 //
-// The slot of the user, from 0 to 255, leads every key: see [Slot]. A program with several
-// databases has a Store for each, and picks that of a user by the slot. A database that distributes
-// tables by a column can do so by their column slot: see [Store].OneSlot.
+// Every key starts with the slot of the user, from 0 to 255: see [Slot]. A program with several
+// databases has a Store for each, and uses the slot to pick the one of a user. A database that
+// distributes tables by a column can use their column slot: see [Store].OneSlot.
 //
 // Errors are of type [*Error] and never quote the data. When printed, the types of this package
 // show no health data.

@@ -46,7 +46,7 @@ func Example() {
 	}
 	server := &http.Server{Addr: ":8080", Handler: receiver, ReadHeaderTimeout: 10 * time.Second}
 	go func() { log.Fatal(server.ListenAndServe()) }()
-	log.Fatal(receiver.Run(ctx)) // returns when ctx is done, or for what waiting does not heal
+	log.Fatal(receiver.Run(ctx)) // returns when ctx is done, or on a permanent failure
 }
 
 // A program that uses the parts of a receiver on their own, such as in different processes.

@@ -160,20 +160,20 @@ func newInboxRow(d webhooks.RawDelivery) inboxRow {
 	return row
 }
 
-// part is one of the parts of the inbox: deliveries that have not failed, those of batches that
-// exceeded a time limit, and those that failed and are due.
+// part is one of the parts of the inbox: deliveries that have not failed, which are taken in batches,
+// and those that failed or were in a batch that exceeded a time limit, which are taken one at a time
+// when they are due.
 type part int
 
 const (
 	fresh part = iota
-	suspect
-	delayed
+	failing
 	parts
 )
 
 // until returns the greatest due of the rows of a part that can be taken.
 func (p part) until(now time.Time) int64 {
-	if p == delayed {
+	if p == failing {
 		return now.UnixNano()
 	}
 	return forever
@@ -190,21 +190,14 @@ var errEnough = errors.New("sqlstore: enough rows")
 // take reads and locks rows of a part of the inbox that no other worker has. The caller gives them
 // back to the cursor if it does not process them. slot is the only one to look at, or anySlot.
 func (s *Store) take(ctx context.Context, tx *sql.Tx, p part, limit int, slot int64) (rows []inboxRow, err error) {
-	for _, idle := range []bool{false, true} {
-		scan := s.cursors[p].next(time.Now(), idle)
-		if slot != anySlot {
-			scan.slots = []int64{slot}
-		}
-		rows, err = s.selectRows(ctx, tx, p, &scan, p.until(s.now()), limit)
-		places := make([]place, len(rows))
+	until := p.until(s.now())
+	err = s.cursors[p].take(slot, func(scan *scan) (found []place, enough bool, err error) {
+		rows, err = s.selectRows(ctx, tx, p, scan, until, limit)
 		for i := range rows {
-			places[i] = rows[i].place()
+			found = append(found, rows[i].place())
 		}
-		s.cursors[p].end(scan, time.Now(), places, len(rows) == limit || sizeOf(rows) >= maxBytes)
-		if err != nil || len(rows) > 0 || scan.whole {
-			break
-		}
-	}
+		return found, len(rows) == limit || sizeOf(rows) >= maxBytes, err
+	})
 	return rows, err
 }
 
@@ -215,8 +208,8 @@ func (s *Store) selectRows(ctx context.Context, tx *sql.Tx, p part, scan *scan, 
 	for chunk := range slices.Chunk(scan.slots, s.listSize()) {
 		err := s.scanRows(ctx, tx, &taken, `SELECT `+inboxColumns+` FROM {k: slot smallint, due bigint}
 			{each i: {row}, i.* | labhealth_inbox | i.slot = {slot} AND i.part = $1::smallint AND i.due >= k.due AND i.due <= $2::bigint | ORDER BY i.due, i.id LIMIT $3::integer{skip}}
-			LIMIT $3::integer`, p, until, limit-len(taken), rowList{len(chunk), func(w *rowWriter, i int) {
-			w.place(place{chunk[i], scan.from[chunk[i]]})
+			LIMIT $3::integer`, p, until, limit-len(taken), rowList{len(chunk), func(i int) []any {
+			return []any{chunk[i], scan.from[chunk[i]]}
 		}})
 		if err != nil {
 			return nil, err
@@ -271,19 +264,8 @@ func (s *Store) finish(ctx context.Context, tx *sql.Tx, rows []inboxRow) error {
 		slots, places[i] = append(slots, rows[i].slot), rows[i].row
 	}
 	slices.Sort(slots)
-	_, err := s.exec(ctx, tx, `DELETE FROM labhealth_inbox WHERE {in: slot} AND {row} IN {any: tid}`, anyInt(slices.Compact(slots)), anyText(places))
+	_, err := s.exec(ctx, tx, `DELETE FROM labhealth_inbox WHERE {in: slot} AND {row} IN {any: tid}`, anyOf(slices.Compact(slots)), anyOf(places))
 	return err
-}
-
-// move changes when rows that are locked are tried again, one at a time.
-func (s *Store) move(ctx context.Context, tx *sql.Tx, rows []inboxRow, to part, due func(*inboxRow) int64) error {
-	for i := range rows {
-		_, err := s.exec(ctx, tx, `UPDATE labhealth_inbox AS i SET part = $5::smallint, due = $6::bigint`+atRow, append(rows[i].key(), to, due(&rows[i]))...)
-		if err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // giveBack returns rows that were taken and not processed.
@@ -293,17 +275,12 @@ func (s *Store) giveBack(rows []inboxRow) {
 	}
 }
 
-// delayUser delays the suspects and the delayed rows of a user who is locked. Otherwise each of
-// them would be tried alone, and others wait.
+// delayUser delays the deliveries of a user who is locked that failed and are due. Otherwise each of
+// them would be tried, and others wait.
 func (s *Store) delayUser(ctx context.Context, tx *sql.Tx, user uuid.UUID, due int64) error {
-	var rows []inboxRow
-	err := s.scanRows(ctx, tx, &rows, `SELECT `+inboxColumns+` FROM labhealth_inbox AS i
-		WHERE i.slot = $1::smallint AND i.part > 0 AND i.user_id = $2::uuid AND (i.part = 1 OR i.due <= $3::bigint){skip}`,
-		Slot(user), user.String(), s.now().UnixNano())
-	if err != nil {
-		return err
-	}
-	return s.move(ctx, tx, rows, delayed, func(*inboxRow) int64 { return due })
+	_, err := s.exec(ctx, tx, `UPDATE labhealth_inbox SET due = $3::bigint WHERE slot = $1::smallint AND {row} IN (SELECT i.{row} FROM labhealth_inbox AS i
+		WHERE i.slot = $1::smallint AND i.part = 1 AND i.user_id = $2::uuid AND i.due <= $4::bigint{skip})`, Slot(user), user.String(), due, s.now().UnixNano())
+	return err
 }
 
 func sizeOf(rows []inboxRow) (size int) {

@@ -34,20 +34,15 @@ func (s *Store) Maintain(ctx context.Context) error {
 	if err := s.deleteIDs(ctx); err != nil || s.Keep == 0 {
 		return err
 	}
-	before := s.now().Add(-s.Keep)
-	rows, err := s.deleteSamples(ctx, before.UnixNano())
-	if rows > 0 && s.Expired != nil {
-		s.Expired(before.UTC(), rows)
-	}
-	return err
+	return s.deleteSamples(ctx, s.now().Add(-s.Keep).UnixNano())
 }
 
 // inSlots calls f with each slot that has rows, as slotsWith does. A slot that fails does not stop
 // the others, if slots may fail.
-func (s *Store) inSlots(ctx context.Context, f func(slot int64) error, from string, params ...any) (failure error) {
+func (s *Store) inSlots(ctx context.Context, op string, f func(slot int64) error, from string, params ...any) (failure error) {
 	slots, err := s.slotsWith(ctx, s.db, from, params...)
 	if err != nil {
-		return s.failed(ctx, "maintain", err)
+		return s.failed(ctx, op, err)
 	}
 	for _, slot := range slots {
 		if err := f(slot); err != nil {
@@ -64,7 +59,7 @@ func (s *Store) inSlots(ctx context.Context, f func(slot int64) error, from stri
 func (s *Store) correctIDs(ctx context.Context) error {
 	now := s.now().UnixNano()
 	ahead := now + int64(maxSkew)
-	return s.inSlots(ctx, func(slot int64) error {
+	return s.inSlots(ctx, "maintain", func(slot int64) error {
 		for {
 			n, err := s.change(ctx, "maintain", `UPDATE labhealth_deliveries SET at = $2::bigint WHERE slot = $1::smallint AND id IN
 				(SELECT d.id FROM labhealth_deliveries AS d WHERE d.slot = $1::smallint AND d.at > $3::bigint ORDER BY d.at LIMIT $4::integer{skip})`,
@@ -76,13 +71,25 @@ func (s *Store) correctIDs(ctx context.Context) error {
 	}, `labhealth_deliveries | o.slot = k.slot AND o.at > $1::bigint`, ahead)
 }
 
+// correctDue makes rows of a queue due that are due later than the longest delay: the clock of the
+// process that delayed them was ahead.
+func (s *Store) correctDue(ctx context.Context, table, where string, longest time.Duration) error {
+	now := s.now()
+	latest := now.Add(longest).UnixNano()
+	return s.inSlots(ctx, "maintain", func(slot int64) error {
+		_, err := s.change(ctx, "maintain", `UPDATE `+table+` SET due = $2::bigint WHERE slot = $1::smallint AND {row} IN
+			(SELECT q.{row} FROM `+table+` AS q WHERE q.slot = $1::smallint AND q.due > $3::bigint AND `+where+`{skip})`, slot, now.UnixNano(), latest)
+		return err
+	}, table+` | o.slot = k.slot AND o.due > $1::bigint AND `+where, latest)
+}
+
 // maxSkew is how far ahead the clock of another process may be.
 const maxSkew = time.Minute
 
 // deleteIDs deletes the IDs of deliveries that are not needed anymore.
 func (s *Store) deleteIDs(ctx context.Context) error {
 	before := s.oldest()
-	return s.inSlots(ctx, func(slot int64) error {
+	return s.inSlots(ctx, "maintain", func(slot int64) error {
 		// Each transaction starts where the last one ended: the index still has what they deleted.
 		for from := int64(math.MinInt64); ; {
 			n, last := 0, from
@@ -105,12 +112,12 @@ func (s *Store) deleteIDs(ctx context.Context) error {
 	}, `labhealth_deliveries | o.slot = k.slot AND o.at < $1::bigint`, before)
 }
 
-// deleteSamples deletes the samples before a time, and returns their number. It visits one series
+// deleteSamples deletes the samples before a time. It visits one series
 // after the other, because no index has the time alone. It looks for those that have some outside
 // of a transaction, because SQLite has one writer at a time.
-func (s *Store) deleteSamples(ctx context.Context, before int64) (deleted int64, err error) {
+func (s *Store) deleteSamples(ctx context.Context, before int64) error {
 	const width = 10_000 // series that one transaction visits
-	err = s.inSlots(ctx, func(slot int64) error {
+	return s.inSlots(ctx, "maintain", func(slot int64) error {
 		for from := int64(0); ; {
 			var first int64
 			found, err := s.queryRow(ctx, s.db, into{&first}, `SELECT r.series FROM labhealth_series AS r WHERE r.slot = $1::smallint AND r.series >= $2::integer
@@ -126,12 +133,10 @@ func (s *Store) deleteSamples(ctx context.Context, before int64) (deleted int64,
 			if err != nil {
 				return err
 			}
-			deleted += n
 			from = first
 			if n < maintainLimit { // rows that are left are locked: they are for the next call
 				from += width
 			}
 		}
 	}, `labhealth_series | o.slot = k.slot`)
-	return deleted, err
 }

@@ -85,7 +85,7 @@ func (s *Store) Order(ctx context.Context, orderID uuid.UUID) (order StoredOrder
 			order, latest = stored, row
 		}
 		return err
-	}, `SELECT `+orderColumns+`, o.text FROM labhealth_orders AS o WHERE o.slot IN {any: smallint} AND o.order_id = $1::uuid`, orderID.String(), allSlots)
+	}, `SELECT `+orderColumns+`, o.text FROM labhealth_orders AS o WHERE o.slot IN {any: smallint} AND o.order_id = $1::uuid`, orderID.String(), anyOf(allSlots))
 	if err != nil {
 		return StoredOrder{}, false, s.failed(ctx, "order", err)
 	}
@@ -168,7 +168,7 @@ func (s *Store) slotsOf(ctx context.Context, f *OrderFilter) ([]int64, error) {
 	since := newest.ClampUnixNano(f.ChangedSince)
 	where, params := f.where(2)
 	if where == "" && f.ChangedSince.IsZero() {
-		return allSlots.ints, nil
+		return allSlots, nil
 	}
 	return s.slotsWith(ctx, s.db, `labhealth_orders | o.slot = k.slot AND o.changed >= $1::bigint`+where, append([]any{since}, params...)...)
 }
@@ -217,14 +217,14 @@ func (f *OrderFilter) where(n int) (conditions string, params []any) {
 		for i, status := range f.Status {
 			all[i] = escape(string(status))
 		}
-		conditions, params = conditions+` AND o.status IN {any: text}`, append(params, anyText(all))
+		conditions, params = conditions+` AND o.status IN {any: text}`, append(params, anyOf(all))
 	}
 	if len(f.Results) > 0 {
 		all := make([]string, len(f.Results))
 		for i, state := range f.Results {
 			all[i] = string(state)
 		}
-		conditions, params = conditions+` AND o.results IN {any: text}`, append(params, anyText(all))
+		conditions, params = conditions+` AND o.results IN {any: text}`, append(params, anyOf(all))
 	}
 	return conditions, params
 }
@@ -245,7 +245,7 @@ func (s *Store) Timeline(ctx context.Context, orderID uuid.UUID) ([]Transition, 
 		return err
 	}, `SELECT o.user_id, e.id, e.at, e.status, e.detail FROM labhealth_orders AS o
 		JOIN labhealth_order_events AS e ON e.slot = o.slot AND e.user_id = o.user_id AND e.order_id = o.order_id
-		WHERE o.slot IN {any: smallint} AND o.order_id = $1::uuid`, orderID.String(), allSlots)
+		WHERE o.slot IN {any: smallint} AND o.order_id = $1::uuid`, orderID.String(), anyOf(allSlots))
 	if err != nil {
 		return nil, s.failed(ctx, "timeline", err)
 	}
@@ -266,7 +266,7 @@ func (s *Store) OrderResults(ctx context.Context, orderID uuid.UUID) (results *l
 	var document string
 	var version int64
 	ok, err = s.queryRow(ctx, s.db, into{&version, &document}, `SELECT r.version, r.text FROM labhealth_order_results AS r
-		WHERE r.slot IN {any: smallint} AND r.order_id = $1::uuid ORDER BY r.version, r.user_id`, orderID.String(), allSlots)
+		WHERE r.slot IN {any: smallint} AND r.order_id = $1::uuid ORDER BY r.version, r.user_id`, orderID.String(), anyOf(allSlots))
 	if err != nil || !ok {
 		return nil, false, s.failed(ctx, "order results", err)
 	}

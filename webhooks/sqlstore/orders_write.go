@@ -53,13 +53,6 @@ func scanOrder(rows *sql.Rows, r *orderRow, more ...any) error {
 	return err
 }
 
-// writeKey writes the key of an order.
-func (s *orderSlot) writeKey(w *rowWriter) {
-	w.int(int64(s.slot))
-	w.id(s.key.user)
-	w.id(s.key.order)
-}
-
 // readOrders locks the stored orders of slots, which are in the order of their keys, and reads
 // them. It reads the document of those that a received version is not newer than.
 func (s *Store) readOrders(ctx context.Context, tx *sql.Tx, slots []*orderSlot) error {
@@ -75,10 +68,7 @@ func (s *Store) readOrders(ctx context.Context, tx *sql.Tx, slots []*orderSlot) 
 	}, `SELECT `+orderColumns+`, CASE WHEN o.updated >= k.lowest THEN o.text ELSE '' END, k.n
 		FROM {k: slot smallint, user_id uuid, order_id uuid, lowest bigint}
 		{find o: * | labhealth_orders | o.slot = {slot} AND o.user_id = k.user_id AND o.order_id = k.order_id | {lock}}`,
-		rowList{len(slots), func(w *rowWriter, i int) {
-			slots[i].writeKey(w)
-			w.int(slots[i].lowest)
-		}})
+		rowList{len(slots), func(i int) []any { return []any{slots[i].slot, slots[i].key.user, slots[i].key.order, slots[i].lowest} }})
 	if err != nil {
 		return err
 	}
@@ -100,7 +90,7 @@ func (s *Store) readOrders(ctx context.Context, tx *sql.Tx, slots []*orderSlot) 
 	}, `SELECT k.n, e.id, e.at, e.status, e.detail, r.status FROM {k: slot smallint, user_id uuid, order_id uuid}
 		{left e: * | labhealth_order_events | e.slot = {slot} AND e.user_id = k.user_id AND e.order_id = k.order_id}
 		{left r: status | labhealth_order_results | r.slot = {slot} AND r.user_id = k.user_id AND r.order_id = k.order_id}`,
-		rowList{len(slots), func(w *rowWriter, i int) { slots[i].writeKey(w) }})
+		rowList{len(slots), func(i int) []any { return []any{slots[i].slot, slots[i].key.user, slots[i].key.order} }})
 }
 
 // writeOrders writes slots and their transitions. An empty document leaves the stored one.
@@ -136,36 +126,20 @@ func (s *Store) writeOrders(ctx context.Context, tx *sql.Tx, slots []*orderSlot)
 		SELECT {slot}, k.user_id, k.order_id, k.id, k.at, k.status, k.detail
 		FROM {k: slot smallint, user_id uuid, order_id uuid, id text, at bigint, status text, detail text} WHERE {here}
 		ON CONFLICT (slot, user_id, order_id, id) DO UPDATE SET at = excluded.at, status = excluded.status, detail = excluded.detail`,
-		rowList{len(transitions), func(w *rowWriter, i int) {
+		rowList{len(transitions), func(i int) []any {
 			t := &transitions[i]
-			w.int(int64(Slot(t.UserID)))
-			w.id(t.UserID)
-			w.id(t.OrderID)
-			w.text(escape(t.ID))
-			w.int(nanoseconds(t.At))
-			w.text(escape(string(t.Status)))
-			w.text(escape(string(t.Detail)))
+			return []any{Slot(t.UserID), t.UserID, t.OrderID, escape(t.ID), nanoseconds(t.At), escape(string(t.Status)), escape(string(t.Detail))}
 		}})
 	return err
 }
 
 func orderRows(slots []*orderSlot) rowList {
-	return rowList{len(slots), func(w *rowWriter, i int) {
-		r := &slots[i].row
-		slots[i].writeKey(w)
-		w.int(r.updated)
-		w.int(r.version)
-		w.int(r.created)
-		w.text(escape(r.status))
-		w.int(r.since)
-		w.text(string(r.results))
-		w.idOrNull(r.transaction)
-		w.idOrNull(r.parent)
-		w.int(r.changed)
-		w.intOrNull(r.missing)
-		w.intOrNull(r.checkAt)
-		w.intOrNull(r.resultAt)
-		w.text(slots[i].newDocument())
+	return rowList{len(slots), func(i int) []any {
+		s, r := slots[i], &slots[i].row
+		return []any{
+			s.slot, s.key.user, s.key.order, r.updated, r.version, r.created, escape(r.status), r.since, string(r.results),
+			orNull(r.transaction), orNull(r.parent), r.changed, orNull(r.missing), orNull(r.checkAt), orNull(r.resultAt), s.newDocument(),
+		}
 	}}
 }
 

@@ -29,15 +29,9 @@ func (s *Store) addReactions(ctx context.Context, tx *sql.Tx, rows []reactionRow
 	_, err := s.exec(ctx, tx, `INSERT INTO labhealth_reactions (slot, id, due, kind, user_id, order_id, at, queued, attempts, body)
 		SELECT {slot}, k.id, $1::bigint, k.kind, k.user_id, k.order_id, k.at, $1::bigint, 0, k.body
 		FROM {k: slot smallint, id uuid, kind text, user_id uuid, order_id uuid, at bigint, body text} WHERE {here} ON CONFLICT (slot, id) DO NOTHING`,
-		queued, rowList{len(rows), func(w *rowWriter, i int) {
+		queued, rowList{len(rows), func(i int) []any {
 			r := &rows[i]
-			w.int(int64(Slot(r.user)))
-			w.id(r.id)
-			w.text(string(r.kind))
-			w.id(r.user)
-			w.idOrNull(r.order.UUID)
-			w.int(r.at)
-			w.text(r.body)
+			return []any{Slot(r.user), r.id, string(r.kind), r.user, orNull(r.order.UUID), r.at, r.body}
 		}})
 	if err == nil {
 		for i := range rows {
@@ -53,17 +47,12 @@ type reactionTake struct {
 	limit int   // reactions to take: of each order, one
 	now   int64 // what is due can be taken
 	lease int64 // the due of what is taken: until then, no other reactor takes it
-	// latest is the latest due that a clock can have set that is not ahead.
-	latest   int64
-	corrects bool  // look for later ones
-	slot     int64 // the only one to look at, or anySlot
+	slot  int64 // the only one to look at, or anySlot
 
 	seen  []reactionRow // whatever was looked at: the cursor has passed it
 	taken []reactionRow
 	moved bool // rows were taken, or delayed because another one of their order is
 	more  bool // there may be more to see
-
-	isCorrect bool // there are no more rows with a due after latest
 }
 
 // run takes reactions. Of each order the first one is taken, unless one of them is being called or
@@ -73,9 +62,6 @@ func (t *reactionTake) run(ctx context.Context, tx *sql.Tx) error {
 		if err := t.look(ctx, tx); err != nil {
 			return err
 		}
-	}
-	if err := t.lookLater(ctx, tx); err != nil {
-		return err
 	}
 	lease, orders := []reactionRow(nil), []orderKey(nil)
 	for _, r := range t.seen {
@@ -99,38 +85,6 @@ func (t *reactionTake) run(ctx context.Context, tx *sql.Tx) error {
 	return t.s.moveReactions(ctx, tx, lease, t.lease)
 }
 
-// lookLater reads and locks rows that wait for longer than any delay: the clock of the process that
-// took them, or called React in vain, was ahead.
-func (t *reactionTake) lookLater(ctx context.Context, tx *sql.Tx) error {
-	n := t.limit - countCalls(t.seen)
-	if !t.corrects || n <= 0 {
-		return nil
-	}
-	later := scan{slots: t.only(allSlots.ints)}
-	for i := range later.from {
-		later.from[i] = t.latest + 1
-	}
-	rows, err := t.read(ctx, tx, &later, givenUp-1, n)
-	t.seen, t.isCorrect = append(t.seen, rows...), len(rows) < n
-	return err
-}
-
-// only returns the slots to look at.
-func (t *reactionTake) only(slots []int64) []int64 {
-	if t.slot == anySlot {
-		return slots
-	}
-	return []int64{t.slot}
-}
-
-// dueOf returns when a row that waits is due: at once if a clock that was ahead has set the time.
-func (t *reactionTake) dueOf(r reactionRow) int64 {
-	if r.due > t.latest {
-		return 0
-	}
-	return r.due
-}
-
 // countCalls returns how many of the rows can be called at the same time: one of each order.
 func countCalls(rows []reactionRow) (n int) {
 	orders := map[orderKey]bool{}
@@ -148,38 +102,35 @@ func countCalls(rows []reactionRow) (n int) {
 // that can be called at the same time, or there were several statements.
 func (t *reactionTake) look(ctx context.Context, tx *sql.Tx) error {
 	const statements = 4
-	c := t.s.reactions
-	for n := 0; n < statements; n++ {
-		rest := t.limit - countCalls(t.seen)
+	for range statements {
+		rest, full := t.limit-countCalls(t.seen), false
 		if rest <= 0 {
 			return nil
 		}
-		scan := c.next(time.Now(), n > 0 && len(t.seen) == 0)
-		scan.slots = t.only(scan.slots)
-		rows, err := t.read(ctx, tx, &scan, t.now, rest)
-		rows = slices.DeleteFunc(rows, func(r reactionRow) bool {
-			return slices.ContainsFunc(t.seen, func(seen reactionRow) bool { return seen.id == r.id && seen.user == r.user })
+		err := t.s.reactions.take(t.slot, func(scan *scan) (places []place, _ bool, err error) {
+			rows, err := t.read(ctx, tx, scan, rest)
+			rows = slices.DeleteFunc(rows, func(r reactionRow) bool {
+				return slices.ContainsFunc(t.seen, func(seen reactionRow) bool { return seen.id == r.id && seen.user == r.user })
+			})
+			for i := range rows {
+				places = append(places, rows[i].place())
+			}
+			t.seen, full = append(t.seen, rows...), len(rows) == rest
+			return places, full, err
 		})
-		places := make([]place, len(rows))
-		for i := range rows {
-			places[i] = rows[i].place()
-		}
-		full := len(rows) == rest
-		c.end(scan, time.Now(), places, full)
-		t.seen, t.more = append(t.seen, rows...), full
-		if err != nil || scan.whole && len(rows) == 0 || len(t.seen) > 0 && !full {
+		if t.more = full; err != nil || !full {
 			return err
 		}
 	}
 	return nil
 }
 
-// read reads and locks up to limit rows of a scan.
-func (t *reactionTake) read(ctx context.Context, tx *sql.Tx, scan *scan, until int64, limit int) (all []reactionRow, err error) {
+// read reads and locks up to limit rows of a scan that are due.
+func (t *reactionTake) read(ctx context.Context, tx *sql.Tx, scan *scan, limit int) (all []reactionRow, err error) {
 	for chunk := range slices.Chunk(scan.slots, t.s.listSize()) {
 		rows, err := t.s.scanReactions(ctx, tx, `SELECT `+reactionColumns+` FROM {k: slot smallint, due bigint}
 			{each r: {row}, r.* | labhealth_reactions | r.slot = {slot} AND r.due >= k.due AND r.due <= $1::bigint | ORDER BY r.due, r.id LIMIT $2::integer{skip}}
-			LIMIT $2::integer`, until, limit-len(all), rowList{len(chunk), func(w *rowWriter, i int) { w.place(place{chunk[i], scan.from[chunk[i]]}) }})
+			LIMIT $2::integer`, t.now, limit-len(all), rowList{len(chunk), func(i int) []any { return []any{chunk[i], scan.from[chunk[i]]} }})
 		if all = append(all, rows...); err != nil || len(all) >= limit {
 			return all, err
 		}
@@ -208,12 +159,12 @@ func (t *reactionTake) takeOrders(ctx context.Context, tx *sql.Tx, orders []orde
 		if counts[order[0].orderKey()] != len(order) {
 			continue
 		}
-		later := t.dueOf(slices.MaxFunc(order, func(a, b reactionRow) int { return cmp.Compare(t.dueOf(a), t.dueOf(b)) }))
+		later := slices.MaxFunc(order, func(a, b reactionRow) int { return cmp.Compare(a.due, b.due) }).due
 		if later <= t.now {
 			heads, lease = append(heads, order[0]), append(lease, order...)
 			continue
 		}
-		order = slices.DeleteFunc(order, func(r reactionRow) bool { return t.dueOf(r) > t.now })
+		order = slices.DeleteFunc(order, func(r reactionRow) bool { return r.due > t.now })
 		if len(order) == 0 {
 			continue
 		}
@@ -229,11 +180,7 @@ func (t *reactionTake) takeOrders(ctx context.Context, tx *sql.Tx, orders []orde
 func (s *Store) reactionsOf(ctx context.Context, tx *sql.Tx, orders []orderKey, lock string) ([]reactionRow, error) {
 	return s.scanReactions(ctx, tx, `SELECT `+reactionColumns+` FROM {k: slot smallint, user_id uuid, order_id uuid}
 		{each r: {row}, r.* | labhealth_reactions | r.slot = {slot} AND r.user_id = k.user_id AND r.order_id = k.order_id AND r.failed_at IS NULL | ORDER BY r.id`+lock+`}`,
-		rowList{len(orders), func(w *rowWriter, i int) {
-			w.int(int64(Slot(orders[i].user)))
-			w.id(orders[i].user)
-			w.id(orders[i].order)
-		}})
+		rowList{len(orders), func(i int) []any { return []any{Slot(orders[i].user), orders[i].user, orders[i].order} }})
 }
 
 // byOrder returns the rows of each order, sorted by their place in it.
@@ -339,10 +286,7 @@ func (s *Store) lockSettled(ctx context.Context, tx *sql.Tx, all []settlement) (
 	}
 	rest, err := s.scanReactions(ctx, tx, `SELECT `+reactionColumns+` FROM {k: slot smallint, id uuid}
 		{find r: {row}, r.* | labhealth_reactions | r.slot = {slot} AND r.id = k.id | {lock}}`,
-		rowList{len(single), func(w *rowWriter, i int) {
-			w.int(single[i].place().slot)
-			w.id(single[i].id)
-		}})
+		rowList{len(single), func(i int) []any { return []any{single[i].place().slot, single[i].id} }})
 	return append(waiting, rest...), err
 }
 
@@ -372,7 +316,7 @@ func reactionSlots(rows []reactionRow) inList {
 		slots[i] = rows[i].place().slot
 	}
 	slices.Sort(slots)
-	return anyInt(slices.Compact(slots))
+	return anyOf(slices.Compact(slots))
 }
 
 func reactionPlaces(rows []reactionRow) inList {
@@ -380,7 +324,7 @@ func reactionPlaces(rows []reactionRow) inList {
 	for i := range rows {
 		places[i] = rows[i].row
 	}
-	return anyText(places)
+	return anyOf(places)
 }
 
 // lockUserReactions locks the reactions of a user, in the order in which all do.
@@ -452,7 +396,7 @@ func (s *Store) RequeueReaction(ctx context.Context, id uuid.UUID) (found bool, 
 	}
 	var row place
 	found, err = s.queryRow(ctx, s.db, into{&row.slot}, `SELECT r.slot FROM labhealth_reactions AS r WHERE r.slot IN {any: smallint} AND r.id = $1::uuid
-		AND r.failed_at IS NOT NULL`, id.String(), allSlots)
+		AND r.failed_at IS NOT NULL`, id.String(), anyOf(allSlots))
 	if err != nil || !found {
 		return false, s.failed(ctx, "requeue reaction", err)
 	}

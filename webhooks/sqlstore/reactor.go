@@ -10,7 +10,6 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -24,42 +23,41 @@ import (
 // Reactor calls a function of the program for every change that a [Store] queues: see
 // [Store.Reactions]. Any number of reactors may run, in any number of processes.
 //
-// Each reaction is called at least once, after the transaction of the change was committed, and
-// outside of any transaction. When React returns nil, the reaction is deleted. If the process is
-// killed before that, it is called again, with the same ID. A program that must not do something
-// twice stores the IDs of what it has done, or passes them on as idempotency keys. For results, see
-// Reactions in the package documentation.
+// Such a call is a reaction. It is made at least once, after the change was committed and outside
+// of any transaction. When React returns nil, the reaction is deleted. If the process is killed
+// before that, React is called again, with the same ID. To do nothing twice, store the IDs of what
+// was done, or pass them on as idempotency keys. For results, see docs/store.md.
 //
 // When React returns an error or panics, the reaction is called again later, and given up after
 // Attempts failures, or at once if the error matches [webhooks.ErrPermanent]: see
 // [Store.FailedReactions]. While the database is unavailable, no attempts are counted.
 //
-// The reactions of one order are called one at a time, those of transitions in the order of the
-// timeline as far as they are queued, then those of results. A failed one delays those behind it,
-// with the defaults by up to 43 minutes and the time of its calls: when it is given up, they are
-// called. A transition that is received later than others is called later too. All other reactions
-// are called in no order, several at the same time, also those of one user.
+// The reactions of one order are called one at a time: first transitions, in the order of the
+// timeline, then results. Of transitions, only those that are queued count: one that is received
+// late is called late. A failed reaction delays those behind it until it is given up: with the
+// defaults up to 43 minutes, plus the time of its calls. All other reactions are called in no
+// order, several at the same time, also those of one user.
 //
-// A reaction that is to be called later than in an hour, or Delay or twice Timeout if that is
-// longer, was taken or delayed by a process whose clock was ahead, and is called within a minute.
-// So do not let the reactors of one database have different values above an hour.
+// If a reaction is due in more than an hour, or Delay or twice Timeout if longer, the clock of
+// another process must have been ahead: it is called within a minute. So if Delay or twice Timeout
+// is above an hour, all reactors of a database need the same value.
 //
-// Nothing else waits for React: receiving, workers and the other reactions go on, with one call
-// less at the same time.
+// Nothing else waits for React: receiving, workers and other reactions go on. A slow call only
+// takes one of Parallel.
 type Reactor struct {
 	// Store is the store whose reactions are called. It is required.
 	Store *Store
 	// React is called for each reaction. It is required. It may use the Store. It must return when
-	// ctx is done: one that does not is abandoned a few seconds later and has failed, and another
-	// call takes its place. Until it returns, this Reactor counts its further attempts as failed
-	// without a call. If 100 abandoned calls have not returned, Run returns an error.
+	// ctx is done: otherwise, a few seconds later, the call is abandoned and has failed, and
+	// another one takes its place. Until it returns, further attempts of this reaction by this
+	// Reactor fail without a call. If 100 abandoned calls have not returned, Run returns an error.
 	React func(ctx context.Context, r Reaction) error
 
 	Parallel int           // calls at the same time; 0 means 4
 	Attempts int           // failed calls after which a reaction is given up; 0 means 10
 	Delay    time.Duration // wait after the first failure, doubled after each further one up to an hour; 0 means 5 s
 	// Timeout is the limit of one call; 0 means 1 min. A reaction whose process was killed is
-	// called again after twice that time, and up to 10 s more if the database is slow.
+	// called again after twice that time and 10 s.
 	Timeout time.Duration
 	Poll    time.Duration // interval at which to look for what other processes queued; 0 means 1 s
 	Grace   time.Duration // how long calls may go on when the context of Run is done; 0 means 5 s
@@ -91,18 +89,17 @@ const (
 	ReactionCanceled ReactionResult = "canceled" // it failed because the Reactor stops, and will be called again
 )
 
-// maxAhead is the number of reactions that are taken before their calls can start, and maxHung that
-// of abandoned calls after which a Reactor stops: each keeps a goroutine and what it waits for.
-const maxAhead, maxHung = 100, 100
+// maxHung is the number of abandoned calls after which a Reactor stops: each keeps a goroutine and
+// what it waits for.
+const maxHung = 100
 
 var errHung = errors.New("sqlstore: 100 calls of Reactor.React ignore their contexts and do not return")
 
-// Run calls React until ctx is done, and returns the error of ctx, or one that waiting does not
-// heal: an invalid field, tables that are missing for five seconds or of a newer version, or 100
-// calls that do not return. It then gives the calls in flight Grace to end, and cancels their
-// contexts after that. It does not wait for those that ignore it. After other failures of the
-// database it waits, longer each time, up to 10 s. What fails is written to [Store.Logger]: also
-// the returned error.
+// Run calls React until ctx is done, and returns the error of ctx, or a permanent error: an invalid
+// field, tables that are missing for five seconds or of a newer version, or 100 calls that do not
+// return. Calls in flight then have Grace to end, before their contexts are canceled. Run does not
+// wait for calls that ignore that. After other failures of the database it waits, longer each time,
+// up to 10 s. All failures are written to [Store.Logger], also the returned one.
 func (r *Reactor) Run(ctx context.Context) error {
 	err := r.run(ctx)
 	if r != nil {
@@ -116,12 +113,18 @@ func (r *Reactor) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	defer run.close()
+	defer run.cancel()
 	failures := 0
+	var corrected time.Time
 	var unhealed patience
 	for ctx.Err() == nil {
+		if time.Since(corrected) >= time.Minute {
+			corrected = time.Now()
+			longest := max(time.Hour, r.Delay, run.lease())
+			_ = r.Store.correctDue(ctx, `labhealth_reactions`, `failed_at IS NULL`, longest) // it is called again
+		}
 		run.collect() // before counting how many to take
-		more, err := run.turn(ctx, run.want())
+		more, err := run.turn(ctx, run.parallel-len(run.calling))
 		if err == nil && len(run.hung) >= maxHung {
 			err = errHung
 		}
@@ -152,9 +155,9 @@ func (r *Reactor) Step(ctx context.Context) (map[ReactionResult]int, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer run.close()
+	defer run.cancel()
 	_, err = run.turn(ctx, run.parallel)
-	for err == nil && ctx.Err() == nil && run.outstanding > 0 {
+	for err == nil && ctx.Err() == nil && len(run.calling) > 0 {
 		run.wait(ctx, run.poll, true)
 		_, err = run.turn(ctx, 0)
 	}
@@ -171,15 +174,11 @@ func (r *Reactor) start(ctx context.Context) (*reacting, error) {
 	}
 	calls, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	run := &reacting{
-		Reactor: r, ctx: ctx, calls: calls, cancel: cancel, began: time.Now(), results: map[ReactionResult]int{},
+		Reactor: r, ctx: ctx, calls: calls, cancel: cancel, results: map[ReactionResult]int{},
 		calling: map[*reactionCall]bool{}, hung: map[uuid.UUID]bool{},
 		parallel: orDefault(r.Parallel, 4), timeout: orDefault(r.Timeout, time.Minute), poll: orDefault(r.Poll, time.Second),
 	}
-	run.jobs = make(chan *reactionCall, run.parallel+maxAhead)
-	run.ended = make(chan *reactionCall, 2*run.parallel+maxAhead+maxHung)
-	for range run.parallel {
-		run.workers.Go(run.work)
-	}
+	run.ended = make(chan *reactionCall, 2*run.parallel+maxHung) // also for those that were abandoned
 	return run, nil
 }
 
@@ -211,29 +210,22 @@ func (r *Reactor) check(ctx context.Context) error {
 	return nil
 }
 
-// reacting is a running Reactor. Its own goroutine takes reactions and settles them, and parallel
-// others call React.
+// reacting is a running Reactor. Its own goroutine takes reactions and settles them, and each call
+// has another one.
 type reacting struct {
 	*Reactor
 	ctx      context.Context
 	calls    context.Context // parent of the contexts of calls
 	cancel   context.CancelFunc
-	began    time.Time
 	parallel int
 	timeout  time.Duration
 	poll     time.Duration
-	workers  sync.WaitGroup
-	jobs     chan *reactionCall // taken and not called
 	ended    chan *reactionCall
 
-	calling     map[*reactionCall]bool // taken and not ended
-	outstanding int                    // length of calling
-	hung        map[uuid.UUID]bool     // reactions of calls that ignore their contexts
-	finished    []*reactionCall        // ended and not settled
-	slow        time.Duration          // how long the transaction of the last turn took
-	corrected   time.Time              // when no reaction was due later than any delay
-	fast        int                    // calls that end in the time that is worth taking reactions ahead for
-	results     map[ReactionResult]int
+	calling  map[*reactionCall]bool // taken and not ended
+	hung     map[uuid.UUID]bool     // reactions of calls that ignore their contexts
+	finished []*reactionCall        // ended and not settled
+	results  map[ReactionResult]int
 }
 
 // reactionCall is a reaction that was taken.
@@ -241,55 +233,34 @@ type reactionCall struct {
 	row      reactionRow // its due is the lease
 	was      int64       // due before it was taken
 	reaction Reaction
-	observed context.Context // of the observer; valid if started is not 0
-	hangs    bool            // an earlier call has not returned, so React is not called
-	started  atomic.Int64    // when React was called, in nanoseconds since the start of the Reactor; 0 before
-	took     atomic.Int64    // how long the call took, in nanoseconds; 0 before it has ended
-	over     atomic.Int32    // callEnded, or callAbandoned because it ignores its context; 0 before
+	hangs    bool // an earlier call has not returned, so React is not called
+	began    time.Time
+	observed context.Context // of the observer
+	state    atomic.Int32
 
 	// Valid after it has ended:
 	result ReactionResult // empty if it was not called
 	reason string
 }
 
-// The values of reactionCall.over.
+// The values of reactionCall.state.
 const (
-	callEnded = iota + 1
-	callAbandoned
+	callTaken   = iota
+	callStarted // observed is set
+	callEnded
+	callAbandoned // it ignores its context
 )
 
-// work calls React, in one of the goroutines. One whose call was abandoned ends with the call:
-// another one has taken its place.
-func (r *reacting) work() {
-	var c *reactionCall
-	defer func() {
-		if c != nil && c.over.Load() != callAbandoned { // React has ended its goroutine with runtime.Goexit
-			r.workers.Go(r.work)
-		}
-	}()
-	for c = range r.jobs {
-		if r.perform(c); c.over.Load() == callAbandoned {
-			return
-		}
-	}
-	c = nil
-}
-
-func (r *reacting) perform(c *reactionCall) {
-	defer func() { r.ended <- c }()
-	// With less left of the lease, another reactor could take it before the call has ended.
-	if r.ctx.Err() != nil || time.Duration(c.row.due-r.Store.now().UnixNano()) < r.abandonAfter() {
-		return
-	}
-	started := time.Now()
-	r.call(c)
-	c.took.Store(int64(max(time.Since(started), 1)))
-}
+// lease is the time after which others call a reaction that was taken. The transaction that takes
+// it may take a while, and a call ends or is abandoned before.
+func (r *reacting) lease() time.Duration { return 2*r.timeout + 10*time.Second }
 
 // abandonAfter is the time after which a call has ignored its context.
 func (r *reacting) abandonAfter() time.Duration { return r.timeout + min(r.timeout/4, 5*time.Second) }
 
+// call calls React, in a goroutine of its own, which it may end.
 func (r *reacting) call(c *reactionCall) {
+	defer func() { r.ended <- c }()
 	err := error(&functionError{error: errPanicked}) // unless React returns
 	var deadline error
 	defer func() {
@@ -298,12 +269,12 @@ func (r *reacting) call(c *reactionCall) {
 		}
 		r.end(c, err, deadline)
 	}()
-	c.observed = r.calls
 	if r.Observe.Start != nil {
 		if observed := r.Observe.Start(r.calls, c.reaction); observed != nil {
 			c.observed = observed
 		}
 	}
+	c.state.Store(callStarted)
 	if c.hangs { // another call would occupy another goroutine
 		err, deadline = context.DeadlineExceeded, context.DeadlineExceeded
 		return
@@ -313,14 +284,13 @@ func (r *reacting) call(c *reactionCall) {
 		deadline = ctx.Err()
 		cancel()
 	}()
-	c.started.Store(int64(max(time.Since(r.began), 1)))
 	err = r.React(ctx, c.reaction)
 }
 
 // end records the result of a call, unless the call was given up before. deadline is the error of
 // its context.
 func (r *reacting) end(c *reactionCall, err, deadline error) {
-	if !c.over.CompareAndSwap(0, callEnded) {
+	if c.state.Swap(callEnded) == callAbandoned {
 		return
 	}
 	c.result, c.reason = r.result(c, err, deadline)
@@ -362,52 +332,13 @@ func (r *reacting) result(c *reactionCall, err, deadline error) (ReactionResult,
 	return ReactionDelayed, reason
 }
 
-// want returns how many reactions to take: as many as can be called now, and those to take ahead.
-func (r *reacting) want() int {
-	return r.parallel + r.fast - r.outstanding
-}
-
-// measure estimates how many calls end in a tenth of a second or, if that is longer, in the time of
-// a transaction, from the time that those took that have ended: otherwise calls would wait for slow
-// transactions. The lease leaves at least half of Timeout for those that wait.
-func (r *reacting) measure() {
-	took, n := time.Duration(0), 0
-	for _, c := range r.finished {
-		switch {
-		case c.took.Load() > 0:
-			took += time.Duration(c.took.Load())
-		case c.result != "": // it was given up
-			took += r.timeout
-		default: // it was not called, which says nothing
-			continue
-		}
-		n++
-	}
-	if n > 0 {
-		ahead := min(max(r.slow, 100*time.Millisecond), max(r.timeout/2, 100*time.Millisecond))
-		r.fast = int(min(maxAhead, float64(r.parallel*n)*float64(ahead)/float64(took)))
-	}
-}
-
-// leaseAt returns when the lease of reactions ends that are taken now. The time of a transaction is
-// added: otherwise calls could not start if transactions take most of the lease.
-func (r *reacting) leaseAt(now time.Time) time.Time {
-	return now.Add(2*r.timeout + min(r.slow, maxSlow))
-}
-
-// maxSlow limits the time of a transaction that is added to a lease.
-const maxSlow = 10 * time.Second
-
 // turn settles the calls that have ended and takes up to limit reactions, in one transaction. more
 // says that there is more to do.
 func (r *reacting) turn(ctx context.Context, limit int) (more bool, err error) {
 	r.collect()
-	r.measure()
 	if limit <= 0 && len(r.finished) == 0 {
 		return false, nil
 	}
-	began := time.Now()
-	defer func() { r.slow = time.Since(began) }()
 	limited, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
 	if r.Store.OneSlot && r.Store.name == PostgreSQL {
@@ -453,8 +384,7 @@ func (r *reacting) turnIn(ctx context.Context, slot int64, limit int, finished [
 		}
 		now := r.Store.now()
 		take = &reactionTake{
-			s: r.Store, slot: slot, limit: limit, now: now.UnixNano(), lease: r.leaseAt(now).UnixNano(),
-			latest: now.Add(max(time.Hour, r.Delay, 2*r.timeout+maxSlow)).UnixNano(), corrects: time.Since(r.corrected) >= time.Minute,
+			s: r.Store, slot: slot, limit: limit, now: now.UnixNano(), lease: now.Add(r.lease()).UnixNano(),
 		}
 		if released, err = r.Store.settle(ctx, tx, r.settlements(finished, now), now.UnixNano()); err == nil {
 			err = take.run(ctx, tx)
@@ -497,15 +427,16 @@ func (r *reacting) committed(take *reactionTake, finished []*reactionCall, relea
 	delete(r.results, "")
 	r.finished = slices.DeleteFunc(r.finished, func(c *reactionCall) bool { return slices.Contains(finished, c) })
 	r.Store.giveBackReactions(append(back, released...))
-	if take.corrects && take.isCorrect {
-		r.corrected = time.Now()
-	}
 	for _, row := range take.taken {
-		c := &reactionCall{row: row, was: take.dueOf(row), reaction: row.reaction(), hangs: r.hung[row.id] || r.isCalled(row.id)}
+		c := &reactionCall{row: row, was: row.due, reaction: row.reaction(), hangs: r.hung[row.id] || r.isCalled(row.id), began: time.Now(), observed: r.calls}
 		c.row.due = take.lease
+		// With less left of the lease, another reactor could take it before the call has ended.
+		if r.ctx.Err() != nil || time.Duration(take.lease-r.Store.now().UnixNano()) < r.abandonAfter() {
+			r.finished = append(r.finished, c)
+			continue
+		}
 		r.calling[c] = true
-		r.outstanding++
-		r.jobs <- c
+		go r.call(c)
 	}
 }
 
@@ -513,7 +444,7 @@ func (r *reacting) committed(take *reactionTake, finished []*reactionCall, relea
 // stood still, and is about to be abandoned.
 func (r *reacting) isCalled(id uuid.UUID) bool {
 	for c := range r.calling {
-		if c.row.id == id && c.started.Load() != 0 && c.over.Load() == 0 {
+		if c.row.id == id && c.state.Load() < callEnded {
 			return true
 		}
 	}
@@ -563,20 +494,17 @@ func (r *reacting) collectOne(c *reactionCall) {
 
 func (r *reacting) remove(c *reactionCall) {
 	delete(r.calling, c)
-	r.outstanding--
 	r.finished = append(r.finished, c)
 }
 
 func (r *reacting) abandon() {
 	for c := range r.calling {
-		started := time.Duration(c.started.Load())
-		if started == 0 || time.Since(r.began)-started < r.abandonAfter() || !c.over.CompareAndSwap(0, callAbandoned) {
+		if time.Since(c.began) < r.abandonAfter() || !c.state.CompareAndSwap(callStarted, callAbandoned) {
 			continue
 		}
 		c.result, c.reason = r.result(c, context.DeadlineExceeded, context.DeadlineExceeded)
 		r.hung[c.row.id] = true
 		r.remove(c)
-		r.workers.Go(r.work)
 		r.Store.warn("sqlstore: the function of a Reactor or a Receiver ignores its context and does not return: it is abandoned, and its goroutine is kept until it returns",
 			slog.String("kind", string(c.reaction.Kind)), slog.Int("hanging", len(r.hung)))
 		if r.Observe.End != nil {
@@ -587,7 +515,7 @@ func (r *reacting) abandon() {
 
 // wait returns when a call has ended, when there may be something to take, or after a time.
 func (r *reacting) wait(ctx context.Context, limit time.Duration, wake bool) {
-	if r.outstanding > 0 {
+	if len(r.calling) > 0 {
 		limit = min(limit, r.timeout/4)
 	}
 	timer := time.NewTimer(limit)
@@ -596,7 +524,7 @@ func (r *reacting) wait(ctx context.Context, limit time.Duration, wake bool) {
 	var ended chan *reactionCall
 	if wake {
 		ended = r.ended
-		if r.want() > 0 {
+		if len(r.calling) < r.parallel {
 			queued = r.Store.queued
 		}
 	}
@@ -609,14 +537,12 @@ func (r *reacting) wait(ctx context.Context, limit time.Duration, wake bool) {
 	}
 }
 
-// stop waits for the calls in flight, gives back the others, and settles what has ended.
+// stop waits for the calls in flight, and settles what has ended.
 func (r *reacting) stop(ctx context.Context) {
 	for _, grace := range []time.Duration{orDefault(r.Grace, 5*time.Second), time.Second} {
 		timer := time.NewTimer(grace)
-		for expired := false; !expired && r.outstanding > 0; {
+		for expired := false; !expired && len(r.calling) > 0; {
 			select {
-			case c := <-r.jobs:
-				r.remove(c)
 			case c := <-r.ended:
 				r.collectOne(c)
 			case <-timer.C:
@@ -629,13 +555,4 @@ func (r *reacting) stop(ctx context.Context) {
 	settling, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
 	defer cancel()
 	_, _ = r.turn(settling, 0) // observed
-}
-
-// close ends the goroutines that do not call React anymore.
-func (r *reacting) close() {
-	r.cancel()
-	close(r.jobs)
-	if len(r.hung) == 0 && r.outstanding == 0 {
-		r.workers.Wait()
-	}
 }

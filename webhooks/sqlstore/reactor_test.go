@@ -43,41 +43,6 @@ func TestReactionDelays(t *testing.T) {
 	}
 }
 
-// The slower the transactions are, the more reactions are taken ahead, and the longer is the lease:
-// otherwise it could end before the calls start, again and again.
-func TestReactionsTakenAhead(t *testing.T) {
-	const ms = time.Millisecond
-	for _, test := range []struct {
-		slow, took         time.Duration
-		uncalled, wantFast int
-		wantLease          time.Duration
-	}{
-		{slow: 0, took: 10 * ms, wantFast: 40, wantLease: 2 * time.Minute},
-		{slow: ms, took: time.Nanosecond, wantFast: 100, wantLease: 2*time.Minute + ms},
-		{slow: 50 * ms, took: 100 * ms, wantFast: 4, wantLease: 2*time.Minute + 50*ms},
-		{slow: 500 * ms, took: 100 * ms, wantFast: 20, wantLease: 2*time.Minute + 500*ms},
-		{slow: time.Minute, took: 10 * time.Second, wantFast: 12, wantLease: 2*time.Minute + 10*time.Second},
-		{slow: 0, took: 10 * ms, uncalled: 50, wantFast: 40, wantLease: 2 * time.Minute}, // the others say nothing
-	} {
-		run := &reacting{Reactor: &Reactor{}, parallel: 4, timeout: time.Minute, slow: test.slow}
-		called := &reactionCall{result: ReactionDone}
-		called.took.Store(int64(test.took))
-		run.finished = append(run.finished, called, called)
-		for range test.uncalled {
-			run.finished = append(run.finished, &reactionCall{})
-		}
-		run.measure()
-		now := time.Unix(1000, 0)
-		if lease := run.leaseAt(now).Sub(now); run.fast != test.wantFast || lease != test.wantLease {
-			t.Errorf("%+v: %d ahead, a lease of %s", test, run.fast, lease)
-		}
-	}
-	run := &reacting{Reactor: &Reactor{}, parallel: 4, timeout: time.Minute, fast: 7, finished: []*reactionCall{{}}}
-	if run.measure(); run.fast != 7 {
-		t.Errorf("%d ahead after a turn without calls, want 7", run.fast)
-	}
-}
-
 // The reactions to transitions of the same time have the order of the timeline, then come those to
 // results.
 func TestReactionOrder(t *testing.T) {

@@ -19,27 +19,27 @@ import (
 	"github.com/labhealth/labhealth-go/webhooks"
 )
 
-// Receiver is a durable receiver of webhooks: an [http.Handler] that stores deliveries, and a
-// function Run that applies them, calls the functions of [ReceiverOptions] for what has changed,
-// and reads from the service what was never delivered. Create one with [NewReceiver]. Any number of
-// processes may use the same database, with the same functions.
+// Receiver is an [http.Handler] that stores deliveries durably. Its method Run applies them, calls
+// the functions of [ReceiverOptions] for changes, and reads from the service what was never
+// delivered. Create one with [NewReceiver]. Any number of processes may use the same database, with
+// the same functions.
 //
 // # What the functions are called for
 //
-// Each is called at least once for each change, after the change was committed, also if the process
-// is killed at any moment. After an error or a panic it is called again, later each time, and given
-// up after 10 failures, in 43 minutes: see [Store.FailedReactions]. A call that takes longer than a
-// minute has failed. One that does not return then is abandoned, and the others go on. See
+// Each function is called at least once for each of its changes, after the commit, even if the
+// process is killed. After an error or a panic it is called again, later each time, and given up
+// after 10 failures, in some 43 minutes: see [Store.FailedReactions]. A call that takes longer than
+// a minute has failed; if it still does not return, it is abandoned and the others go on. See
 // [Reactor] for the order of calls.
 //
-// No function is called for the past: on its first start, a Receiver stores when that is, by the
-// service's clock. What orders had reached by then is stored without calls, and so is the wearable
-// data that the first pass over the users reads. [ReceiverOptions.IncludePast] asks for it. In a
-// database that a [Reconciler] has used before, everything that is found is new.
+// No function is called for the past. On its first start, a Receiver stores the time by the
+// service's clock: what orders had reached by then is stored without calls, and so is the wearable
+// data of the first pass over the users. [ReceiverOptions.IncludePast] calls the functions for
+// that, too. If a [Reconciler] has used the database before, nothing counts as the past.
 //
 // # Parts
 //
-// The fields may be changed before Run is called, such as to observe the parts or to limit them.
+// The fields may be changed before Run is called, for example to observe or limit the parts.
 type Receiver struct {
 	Store      *Store            // stores deliveries and data
 	Handler    *webhooks.Handler // receives deliveries; without a deduplicator in memory: the Store has the IDs
@@ -59,8 +59,8 @@ type ReceiverOptions struct {
 	// Secrets are the webhook secrets of the endpoint: one, or the old and the new one during a
 	// rotation. See [webhooks.NewVerifier].
 	Secrets []string
-	// Verifier takes the place of Secrets, such as [webhooks.Unsigned] for a service that does not
-	// sign. nil uses Secrets.
+	// Verifier, if not nil, replaces Secrets: [webhooks.Unsigned] is for a service that does not
+	// sign.
 	Verifier *webhooks.Verifier
 	// Client reads results, which no event has, and what was never delivered.
 	Client *labhealth.Client
@@ -76,18 +76,19 @@ type ReceiverOptions struct {
 	// OnSamples is called for the samples of a series that were added or updated: a [ReactSamples].
 	OnSamples func(ctx context.Context, r Reaction) error
 	// OnEvent is called with each event that was delivered, in the transaction that applies it:
-	// what it writes to tx is written once. It must not use the Store. See [Worker].Apply.
+	// what it writes to tx is written once. Use it for events that the Store does not keep, such as
+	// appointments and critical results. It must not use the Store. See [Worker].Apply.
 	OnEvent func(ctx context.Context, tx *sql.Tx, event *webhooks.Event) error
-	// IncludePast calls the functions also for what there was before the first start.
+	// IncludePast calls the functions also for changes before the first start.
 	IncludePast bool
 
 	// RequestsPerSecond limits all requests to the service, including repeated attempts; 0 means 5.
-	// A Receiver reads orders and their results: a request for 100 orders and one for the results
-	// of each order, see Cost at [Reconciler]. With OnSummary or OnSamples it also reads the
-	// wearable data of all users: at least 62 requests a day for each.
+	// A Receiver makes one request for 100 orders and one for the results of each order: see Cost
+	// at [Reconciler]. With OnSummary or OnSamples it also reads the wearable data of all users,
+	// with at least 62 requests a day for each user.
 	RequestsPerSecond float64
-	// Logger is where warnings and the plan of the start are written; nil means [slog.Default]. No
-	// record holds patient data.
+	// Logger receives warnings and, at the start, what will be read and called; nil means
+	// [slog.Default]. No record holds patient data.
 	Logger *slog.Logger
 	// HandlerOptions are options of the handler, such as an observer.
 	HandlerOptions []webhooks.HandlerOption
@@ -96,10 +97,11 @@ type ReceiverOptions struct {
 // StoredResults are the latest stored results of an order. They hold patient data. Printed or
 // logged, they show the key and the ID of the order.
 type StoredResults struct {
-	// Key identifies the order and this version of its results: a correction has another key, and a
-	// repeated call the same. Pass it on as an idempotency key, or store it to do nothing twice.
+	// Key identifies the order and this version of its results: a correction has another key, a
+	// repeated call has the same. Use it as an idempotency key, or store it, so as to do nothing
+	// twice.
 	Key uuid.UUID
-	// Order is the order, which may have reached a later status than that of the results.
+	// Order is the order. Its status may be later than that of the results.
 	Order   StoredOrder
 	Results *labhealth.OrderResults // never nil
 }
@@ -135,9 +137,8 @@ func (o ReceiverOptions) LogValue() slog.Value {
 // Format prints the result of [ReceiverOptions.LogValue] under every verb.
 func (o ReceiverOptions) Format(f fmt.State, _ rune) { printLogValue(f, o) }
 
-// NewReceiver returns a receiver that stores in db, whose owner the caller remains. It returns an
-// error that names the invalid option, and runs no statement and sends no request: see
-// [Receiver.Run].
+// NewReceiver returns a receiver that stores in db, which the caller owns and closes. An error names
+// the invalid option. NewReceiver runs no statement and sends no request: [Receiver.Run] does.
 func NewReceiver(db *sql.DB, dialect Dialect, o ReceiverOptions) (*Receiver, error) {
 	verifier := o.Verifier
 	switch {
@@ -218,12 +219,12 @@ var (
 	errRunning    = errors.New("sqlstore: Receiver.Run was called before")
 )
 
-// Run creates or updates the tables and then applies, reacts and reads back until ctx is done,
-// Shutdown is called or something fails that waiting does not heal: a database that is read-only,
-// too old, of another dialect or encoding, or rejects the user; tables that are missing or of a
-// newer version; a key that the service has rejected for a minute; 100 calls of functions that do
-// not return. It returns that error, the error of ctx, or nil after Shutdown. Other failures are
-// written to the log, at once and then ever less often, while Run goes on.
+// Run creates or updates the tables. Then it applies, reacts and reads back until ctx is done or
+// Shutdown is called. It returns the error of ctx, nil after Shutdown, or a permanent error: a
+// database that is read-only, too old, of another dialect or encoding, or rejects the user; tables
+// that are missing or of a newer version; a key that the service has rejected for a minute; 100
+// calls of functions that do not return. Other failures are written to the log, at once and then
+// ever less often, while Run goes on.
 //
 // Before it returns, deliveries get a 503, those in flight are stored, and calls in flight have 5 s
 // to end. What is left is done after the next start.
@@ -293,9 +294,9 @@ func (r *Receiver) closeHandler(ctx context.Context) {
 	_ = r.Handler.Shutdown(ctx) // those that are late are repeated, too
 }
 
-// Shutdown ends Run in the right order, see there, and waits until it has returned. If ctx ends
-// first, it returns the error of ctx while Run goes on ending. Shut down the [http.Server] before,
-// and close the database afterwards. A Receiver cannot be used again.
+// Shutdown ends Run as stated there, and waits until it has returned. If ctx ends first, it returns
+// the error of ctx, and Run ends later. Shut down the [http.Server] before, and close the database
+// afterwards. A Receiver cannot be used again.
 func (r *Receiver) Shutdown(ctx context.Context) error {
 	switch {
 	case r == nil || r.Store == nil || r.ended == nil:

@@ -28,7 +28,7 @@ func (r *Reconciler) Order(ctx context.Context, orderID uuid.UUID) (Reconciled, 
 		if err := p.readOrder(ctx, orderID); err != nil {
 			return false, err
 		}
-		orders, err := p.withResults(ctx, allSlots.ints, `o.order_id`, orderID)
+		orders, err := p.withResults(ctx, allSlots, `o.order_id`, orderID)
 		for i := 0; i < len(orders) && err == nil; i++ {
 			err = p.readResults(ctx, orders[i])
 		}
@@ -240,7 +240,7 @@ func (p *pass) readChanged(ctx context.Context) (complete bool, err error) {
 		// An order that changed during this pass, after its page was read, has not been seen. It
 		// was changed at most that long before Newest.
 		took := max(0, time.Since(p.at.Started))
-		since := p.at.Newest.Add(-took - orDefault(p.Overlap, time.Hour))
+		since := p.at.Newest.Add(-took - overlap)
 		// What could not be read is read again, for a day: the walks read everything.
 		if oldest := since.Add(-day); p.at.Failed == 0 || p.at.Since.After(since) {
 			p.at.Since = since
@@ -358,7 +358,7 @@ func (p *pass) readOrder(ctx context.Context, id uuid.UUID) error {
 
 // setMissing stores that the service does not have an order, and when to look for it again.
 func (p *pass) setMissing(ctx context.Context, id uuid.UUID, at, later time.Time) error {
-	orders, err := p.storedOrders(ctx, allSlots.ints, `o.order_id = $1::uuid`, id)
+	orders, err := p.storedOrders(ctx, allSlots, `o.order_id = $1::uuid`, id)
 	for i := 0; i < len(orders) && err == nil; i++ {
 		var changed int64
 		changed, err = p.Store.change(ctx, "reconcile", `UPDATE labhealth_orders SET missing = $4::bigint, changed = $4::bigint,
@@ -379,7 +379,7 @@ func (p *pass) storedOrders(ctx context.Context, slots []int64, where string, id
 		err := rows.Scan(&key.user, &key.order)
 		orders = append(orders, key)
 		return err
-	}, `SELECT o.user_id, o.order_id FROM labhealth_orders AS o WHERE o.slot IN {any: smallint} AND `+where+` ORDER BY o.user_id, o.order_id`, id.String(), anyInt(slots))
+	}, `SELECT o.user_id, o.order_id FROM labhealth_orders AS o WHERE o.slot IN {any: smallint} AND `+where+` ORDER BY o.user_id, o.order_id`, id.String(), anyOf(slots))
 	return orders, p.Store.failed(ctx, "reconcile", err)
 }
 

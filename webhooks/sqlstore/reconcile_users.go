@@ -56,7 +56,7 @@ func (r *Reconciler) User(ctx context.Context, userID uuid.UUID, from, to time.T
 }
 
 // Since reads everything that has changed at the service since a time: orders, results, and the
-// wearable data of all users, which it reads from OverlapDays earlier. Call it after an outage with
+// wearable data of all users, which it reads from seven days earlier. Call it after an outage with
 // the time at which it began, by the service's clock. Results are read of orders that have changed,
 // and of those that may have results of which no final ones are stored. The zero time compares all
 // orders, their results, which takes a request for each order, and the wearable data of Days.
@@ -90,7 +90,7 @@ func (p *pass) readSince(ctx context.Context) (complete bool, err error) {
 		if p.at.Outage.IsZero() {
 			complete, err = p.walkOrders(ctx)
 		} else {
-			p.at.Since = p.at.Outage.Add(-orDefault(p.Overlap, time.Hour))
+			p.at.Since = p.at.Outage.Add(-overlap)
 			complete, err = p.readChanged(ctx)
 		}
 		if complete && err == nil { // results can change without the order
@@ -99,11 +99,11 @@ func (p *pass) readSince(ctx context.Context) (complete bool, err error) {
 			if p.at.Outage.IsZero() {
 				which = hasOrMayHaveResults
 			}
-			err = p.Store.transactSlots(ctx, `labhealth_orders | o.slot = k.slot`, func(tx *sql.Tx, slot int64) error {
-				_, err := p.Store.exec(ctx, tx, `UPDATE labhealth_orders AS o SET results_at = $2::bigint
+			err = p.Store.inSlots(ctx, "reconcile", func(slot int64) error {
+				_, err := p.Store.change(ctx, "reconcile", `UPDATE labhealth_orders AS o SET results_at = $2::bigint
 					WHERE o.slot = $1::smallint AND (o.results_at IS NULL OR o.results_at > $2::bigint) AND `+which, slot, time.Now().UnixNano())
 				return err
-			})
+			}, `labhealth_orders | o.slot = k.slot`)
 		}
 		return false, err
 	case results:
@@ -219,35 +219,7 @@ func (s *Store) addCompared(ctx context.Context, ids []uuid.UUID) error {
 	for _, ids := range bySlot {
 		_, err := s.change(ctx, "reconcile", `INSERT INTO labhealth_reconciled_users (slot, user_id, at) SELECT {slot}, k.user_id, 0
 			FROM {k: slot smallint, user_id uuid} WHERE {here} ON CONFLICT (slot, user_id) DO NOTHING`,
-			rowList{len(ids), func(w *rowWriter, i int) {
-				w.int(int64(Slot(ids[i])))
-				w.id(ids[i])
-			}})
-		if err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// transactSlots runs f for each slot that has rows, as slotsWith does: in one transaction, or with
-// OneSlot in one for each.
-func (s *Store) transactSlots(ctx context.Context, from string, f func(tx *sql.Tx, slot int64) error) error {
-	slots, err := s.slotsWith(ctx, s.db, from)
-	if err != nil {
-		return s.failed(ctx, "reconcile", err)
-	}
-	size := Slots
-	if s.OneSlot {
-		size = 1
-	}
-	for part := range slices.Chunk(slots, size) {
-		err := s.transact(ctx, "reconcile", func(tx *sql.Tx) (err error) {
-			for i := 0; i < len(part) && err == nil; i++ {
-				err = f(tx, part[i])
-			}
-			return err
-		})
+			rowList{len(ids), func(i int) []any { return []any{Slot(ids[i]), ids[i]} }})
 		if err != nil {
 			return err
 		}
@@ -259,11 +231,11 @@ func (s *Store) transactSlots(ctx context.Context, from string, f func(tx *sql.T
 func (p *pass) listStoredUsers(ctx context.Context) error {
 	p.at.Offset = -1
 	for _, table := range []string{"labhealth_series", "labhealth_orders"} {
-		err := p.Store.transactSlots(ctx, table+` | o.slot = k.slot`, func(tx *sql.Tx, slot int64) error {
-			_, err := p.Store.exec(ctx, tx, `INSERT INTO labhealth_reconciled_users (slot, user_id, at) SELECT DISTINCT o.slot, o.user_id, 0
+		err := p.Store.inSlots(ctx, "reconcile", func(slot int64) error {
+			_, err := p.Store.change(ctx, "reconcile", `INSERT INTO labhealth_reconciled_users (slot, user_id, at) SELECT DISTINCT o.slot, o.user_id, 0
 				FROM `+table+` AS o WHERE o.slot = $1::smallint AND o.user_id <> $2::uuid ON CONFLICT (slot, user_id) DO NOTHING`, slot, uuid.Nil.String())
 			return err
-		})
+		}, table+` | o.slot = k.slot`)
 		if err != nil {
 			return err
 		}
@@ -312,9 +284,9 @@ func (p *pass) walkUser(ctx context.Context, u comparedUser) error {
 	}
 	from := p.at.Started.AddDate(0, 0, -orDefault(p.Days, 30))
 	if !p.at.Outage.IsZero() {
-		from = p.at.Outage.AddDate(0, 0, -orDefault(p.OverlapDays, 7))
+		from = p.at.Outage.AddDate(0, 0, -overlapDays)
 	} else if u.at > 0 && u.at <= time.Now().UnixNano() && p.name == "users" {
-		from = time.Unix(0, u.at).AddDate(0, 0, -orDefault(p.OverlapDays, 7))
+		from = time.Unix(0, u.at).AddDate(0, 0, -overlapDays)
 	}
 	return p.readUser(ctx, u.id, from, time.Time{})
 }

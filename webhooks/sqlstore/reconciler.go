@@ -24,7 +24,7 @@ import (
 // applies it as if it had been delivered, and counts the differences that it finds. It never
 // changes anything at the service.
 //
-// [Reconciler.Run] does this continuously, in passes:
+// [Reconciler.Run] does this continuously, in passes (Poll, Interval, Rate and Walk are fields):
 //
 //	results  results of the orders that have or may have new ones; within Poll
 //	changed  orders that the service has changed since the last time; every Interval
@@ -32,35 +32,35 @@ import (
 //	walk     all orders, at Rate; every Walk
 //	users    the wearable data of all users, at Rate; every Walk
 //
-// Each pass stores where it is after every page and every user, and goes on there after a crash.
+// Each pass stores its position after every page and every user, and resumes there after a crash.
 // [Reconciler.Since] reads everything once after an outage.
 //
 // # Which version wins
 //
-// Of two versions of an order, the one that is newer by the service's clock wins: an event received
-// after the read wins if it is newer, and an old event that is repeated after the read does not. Of
-// two versions of a summary or a sample, which have no such time, the later receipt wins. A version
-// that was read counts as received just before the request, so an event that arrives during the
-// request wins. The passes over changed orders compare only times of the service with each other:
+// Of two versions of an order, the one that is newer by the service's clock wins, whether it was
+// read or delivered: see the package documentation. Of two versions of a summary or a sample, the
+// later receipt wins. What was read counts as received just before the request, so an event that
+// arrives during the request wins. The passes over changed orders use only times of the service, so
 // a wrong clock of this machine skips nothing.
 //
 // # Several processes
 //
-// Run holds a lease in the database, so that one of any number of Reconcilers works. If the process
-// stops, another one takes over within seconds. If it is killed, that takes about a minute, also if
-// it is restarted at once. The new one goes on where the old one was. Should two work at the same
-// time, because a clock is wrong, they make twice the requests, and the stored data is the same.
+// Run may be called by any number of processes: a lease in the database lets one of them work. If
+// that process stops, another one takes over within seconds; if it is killed, within about a
+// minute, even if it is restarted at once. The new one resumes where the old one stopped. If two
+// work at the same time, because a clock is wrong, they make twice the requests, and the stored
+// data is the same.
 //
 // # Cost
 //
 // A page of up to 100 orders takes one request, the results of an order one, and the wearable data
 // of a user at least 62: see [webhooks.ReadAll]. Results can change without an event and without a
 // change of the order. Final ones are therefore read again 1, 7 and 30 days after the order reached
-// its status, and then never: four requests for the results of an order in its life, more if there
-// were partial ones. Since with the zero time reads the results of every order that has or may have
-// some. All requests are subject to RequestsPerSecond and to [labhealth.WithRateLimit] of the
-// Client; without these, only the walks are limited, by Rate. A Rate of 1 compares about 1,400
-// users a day. OrdersOnly leaves them out.
+// its status, and then never. That makes four requests for the results of an order, more with
+// partial ones. [Reconciler.Since] with the zero time reads the results of every order that has or
+// may have some. All requests are subject to RequestsPerSecond and to [labhealth.WithRateLimit] of
+// the Client; without these, only the walks are limited, by Rate. A Rate of 1 compares about 1,400
+// users a day. OrdersOnly leaves out the users.
 type Reconciler struct {
 	// Store is the store that is compared. It is required.
 	Store *Store
@@ -77,26 +77,31 @@ type Reconciler struct {
 	// OrdersOnly leaves out the users: no wearable data is read, and missing users are not found.
 	OrdersOnly bool
 	// Observe, if not nil, observes the steps of passes. A step is a page of orders, one user, or
-	// up to 100 orders that are due. The error is why a step failed, such as an unavailable
-	// service: nothing was given up or postponed, and the step is repeated after a wait that
-	// doubles from 1 s up to 5 min. An order, user or page that fails alone is counted in Failed
-	// and is no error. Steps of results and due that had nothing to do are not observed. Steps of
-	// different passes run at the same time.
+	// up to 100 orders that are due. An error means that a step failed, for example because the
+	// service is unavailable: it is repeated as a whole after a wait that doubles from 1 s up to 5
+	// min. An order, user or page that fails alone is counted in Failed and is no error. Steps of
+	// the passes "results" and "due" that had nothing to do are not observed. Steps of different
+	// passes run at the same time.
 	Observe func(ctx context.Context, found Reconciled, err error)
 
-	Interval    time.Duration // from one pass over changed orders to the next; 0 means 5 min
-	Walk        time.Duration // from one walk over all orders or users to the next; 0 means 24 h
-	Poll        time.Duration // interval at which to look for results that are due; 0 means 1 s
-	Parallel    int           // requests at the same time for orders one by one and for results, and of Since for users; 0 means 4
-	Rate        float64       // requests per second of the walks over all orders and users; 0 means 1
-	Overlap     time.Duration // how much of the time before its last pass a pass over changed orders repeats; 0 means 1 h
-	Days        int           // length in days of the wearable data that is read of a user first; 0 means 30
-	OverlapDays int           // days before the last time from which it is read again, because sources are late; 0 means 7
+	Interval time.Duration // from one pass over changed orders to the next; 0 means 5 min
+	Walk     time.Duration // from one walk over all orders or users to the next; 0 means 24 h
+	Poll     time.Duration // interval at which to look for results that are due; 0 means 1 s
+	Parallel int           // concurrent requests for single orders and for results, and in Since for users; 0 means 4
+	Rate     float64       // requests per second of the walks over all orders and users; 0 means 1
+	Days     int           // days of wearable data in the first read of a user; 0 means 30
 	// RequestsPerSecond limits all requests of this Reconciler together; 0 means no limit.
 	RequestsPerSecond float64
 
 	requests spacing // of all passes
 }
+
+// These are repeated of what was read the last time, because sources are late: of the changes of
+// orders, and of the wearable data of a user.
+const (
+	overlap     = time.Hour
+	overlapDays = 7
+)
 
 // Reconciled counts what one or several steps of a [Reconciler] have read and found.
 type Reconciled struct {
@@ -165,10 +170,9 @@ func appendMissing(ids []uuid.UUID, more ...uuid.UUID) []uuid.UUID {
 	return append(ids, more[:min(len(more), maxMissingIDs-len(ids))]...)
 }
 
-// Run reconciles until ctx is done, and returns the error of ctx, or one that waiting does not
-// heal: an invalid field, tables that are missing for five seconds or of a newer version, or a key
-// that the service has rejected for a minute. What fails is written to [Store.Logger]: also the
-// returned error.
+// Run reconciles until ctx is done, and returns the error of ctx, or a permanent error: an invalid
+// field, tables that are missing for five seconds or of a newer version, or a key that the service
+// has rejected for a minute. All failures are written to [Store.Logger], also the returned one.
 func (r *Reconciler) Run(ctx context.Context) error {
 	err := r.run(ctx)
 	if r != nil {
@@ -237,7 +241,7 @@ func (r *Reconciler) check(ctx context.Context) error {
 		return errors.New("sqlstore: the Reconciler needs a Store")
 	case r.Client == nil:
 		return errors.New("sqlstore: the Reconciler needs a Client")
-	case min(r.Interval, r.Walk, r.Poll, r.Overlap) < 0 || min(r.Rate, r.RequestsPerSecond) < 0 || min(r.Days, r.OverlapDays, r.Parallel) < 0:
+	case min(r.Interval, r.Walk, r.Poll) < 0 || min(r.Rate, r.RequestsPerSecond) < 0 || min(r.Days, r.Parallel) < 0:
 		return errors.New("sqlstore: the numbers of a Reconciler must not be negative")
 	}
 	return r.Store.usable(ctx)

@@ -113,15 +113,15 @@ var allPlaces = []string{
 	"o.slot IN {any: smallint} AND o.order_id = $1::uuid", // orders, timelines and results by the order alone
 	"r.slot IN {any: smallint} AND r.order_id = $1::uuid",
 	"o.slot IN {any: smallint} AND …",
-	"r.slot IN {any: smallint} AND r.id = $1::uuid",                 // the slot of a reaction to requeue
-	"WHERE (s.slot, s.series, s.at) >",                              // exports, page by page
-	"WHERE (m.slot, m.series, m.id) >",                              //
-	"WHERE (d.slot, d.id) >",                                        //
-	"WHERE (u.slot, u.user_id) >",                                   // the walk over all users
-	"SELECT 1 FROM labhealth_dead_letters LIMIT",                    // Backlog
-	"FROM labhealth_slots AS k {some o: ",                           // which slots have something to do
-	"SELECT count(*) FROM (SELECT 1 FROM {k: slot small",            // Backlog
-	"SELECT k.slot, q.due, q.… FROM {k: slot smallint, due bigint}", // Backlog
+	"r.slot IN {any: smallint} AND r.id = $1::uuid",      // the slot of a reaction to requeue
+	"WHERE (s.slot, s.series, s.at) >",                   // exports, page by page
+	"WHERE (m.slot, m.series, m.id) >",                   //
+	"WHERE (d.slot, d.id) >",                             //
+	"WHERE (u.slot, u.user_id) >",                        // the walk over all users
+	"SELECT 1 FROM labhealth_dead_letters LIMIT",         // Backlog
+	"FROM labhealth_slots AS k {some o: ",                // which slots have something to do
+	"SELECT count(*) FROM (SELECT 1 FROM {k: slot small", // Backlog
+	"SELECT min((SELECT q.… FROM … AS q WHERE …",         // Backlog
 }
 
 var (

@@ -32,10 +32,7 @@ func (s *Store) lockUsers(ctx context.Context, tx *sql.Tx, users []userKey) erro
 	// An existing row is locked although it is not updated.
 	_, err := s.exec(ctx, tx, `INSERT INTO labhealth_users (slot, user_id) SELECT {slot}, k.user_id FROM {k: slot smallint, user_id uuid} WHERE {here}
 		ORDER BY 1, 2 ON CONFLICT (slot, user_id) DO UPDATE SET user_id = excluded.user_id WHERE false`,
-		rowList{len(users), func(w *rowWriter, i int) {
-			w.int(int64(users[i].slot))
-			w.text(users[i].id)
-		}})
+		rowList{len(users), func(i int) []any { return []any{users[i].slot, users[i].id} }})
 	return err
 }
 
@@ -99,11 +96,7 @@ func (s *Store) readSeries(ctx context.Context, q queryer, keys []webhooks.Serie
 		FROM {k: slot smallint, user_id uuid, key bytea}
 		{find r: series | labhealth_series | r.slot = {slot} AND r.user_id = k.user_id AND r.key = k.key}
 		{left f: * | labhealth_shapes | f.slot = {slot} AND f.series = r.series}`,
-		rowList{len(keys), func(w *rowWriter, i int) {
-			w.int(int64(found[i].slot))
-			w.id(keys[i].UserID)
-			w.bytes(seriesKey(keys[i]))
-		}})
+		rowList{len(keys), func(i int) []any { return []any{found[i].slot, keys[i].UserID, seriesKey(keys[i])} }})
 }
 
 // sampleRow is a row of labhealth_samples without its series.
@@ -164,10 +157,10 @@ func (s *Store) readWearables(ctx context.Context, tx *sql.Tx, b *batch) (err er
 		return nil
 	}, `SELECT k.n, `+sampleColumns+` FROM {k: slot smallint, series integer, at bigint}
 		{find s: * | labhealth_samples | s.slot = {slot} AND s.series = k.series AND s.at = k.at}`,
-		rowList{len(samples), func(w *rowWriter, i int) {
+		rowList{len(samples), func(i int) []any {
 			slot := &b.sampleSlots[samples[i]]
-			b.writeSeries(w, slot.series)
-			w.int(slot.at)
+			of := &b.stored[slot.series]
+			return []any{of.slot, of.number, slot.at}
 		}})
 	if err != nil {
 		return err
@@ -184,17 +177,11 @@ func (s *Store) readWearables(ctx context.Context, tx *sql.Tx, b *batch) (err er
 		return nil
 	}, `SELECT k.n, s.version, s.text FROM {k: slot smallint, series integer, id uuid}
 		{find s: * | labhealth_summaries | s.slot = {slot} AND s.series = k.series AND s.id = k.id}`,
-		rowList{len(summaries), func(w *rowWriter, i int) {
+		rowList{len(summaries), func(i int) []any {
 			slot := &b.summarySlots[summaries[i]]
-			b.writeSeries(w, slot.series)
-			w.id(slot.id)
+			of := &b.stored[slot.series]
+			return []any{of.slot, of.number, slot.id}
 		}})
-}
-
-// writeSeries writes the slot and the number of a series.
-func (b *batch) writeSeries(w *rowWriter, series int32) {
-	w.int(int64(b.stored[series].slot))
-	w.int(b.stored[series].number)
 }
 
 // writeWearables writes what has changed of a batch. A newer version is never overwritten,
@@ -227,11 +214,9 @@ func (s *Store) writeWearables(ctx context.Context, tx *sql.Tx, b *batch) error 
 	_, err = s.exec(ctx, tx, `INSERT INTO labhealth_summaries AS s (slot, series, id, version, text)
 		SELECT {slot}, k.series, k.id, k.version, k.text FROM {k: slot smallint, series integer, id uuid, version bigint, text text} WHERE {here}
 		ON CONFLICT (slot, series, id) DO UPDATE SET version = excluded.version, text = excluded.text WHERE excluded.version >= s.version`,
-		rowList{len(dirty), func(w *rowWriter, i int) {
-			b.writeSeries(w, dirty[i].series)
-			w.id(dirty[i].id)
-			w.int(dirty[i].version)
-			w.text(dirty[i].content)
+		rowList{len(dirty), func(i int) []any {
+			of := &b.stored[dirty[i].series]
+			return []any{of.slot, of.number, dirty[i].id, dirty[i].version, dirty[i].content}
 		}})
 	return err
 }
@@ -246,19 +231,11 @@ const (
 
 // sampleRows returns slots as rows.
 func (b *batch) sampleRows(slots []int32) rowList {
-	return rowList{len(slots), func(w *rowWriter, i int) {
+	return rowList{len(slots), func(i int) []any {
 		slot := &b.sampleSlots[slots[i]]
-		b.writeSeries(w, slot.series)
-		w.int(slot.at)
-		w.int(slot.version)
-		w.float(slot.content.value)
-		w.int(slot.shape)
-		if slot.content.shape.seconds == perSample {
-			w.int(int64(slot.content.seconds))
-		} else {
-			w.null()
-		}
-		w.textOrNull(slot.content.document)
+		of, c := &b.stored[slot.series], &slot.content
+		seconds := sql.NullInt32{Int32: c.seconds, Valid: c.shape.seconds == perSample}
+		return []any{of.slot, of.number, slot.at, slot.version, c.value, slot.shape, seconds, orNull(c.document)}
 	}}
 }
 
@@ -288,10 +265,7 @@ func (s *Store) addSeries(ctx context.Context, tx *sql.Tx, b *batch) error {
 		return err
 	}, `INSERT INTO labhealth_slots AS s (slot, series) SELECT {slot}, k.series FROM {k: slot smallint, series integer} WHERE {here} ORDER BY 1
 		ON CONFLICT (slot) DO UPDATE SET series = s.series + excluded.series RETURNING slot, series`,
-		rowList{len(slots), func(w *rowWriter, i int) {
-			w.int(int64(slots[i]))
-			w.int(counts[slots[i]])
-		}})
+		rowList{len(slots), func(i int) []any { return []any{slots[i], counts[slots[i]]} }})
 	if err != nil {
 		return err
 	}
@@ -303,15 +277,9 @@ func (s *Store) addSeries(ctx context.Context, tx *sql.Tx, b *batch) error {
 	_, err = s.exec(ctx, tx, `INSERT INTO labhealth_series (slot, user_id, key, series, resource, provider, source_type)
 		SELECT {slot}, k.user_id, k.key, k.series, k.resource, k.provider, k.source_type
 		FROM {k: slot smallint, user_id uuid, key bytea, series integer, resource text, provider text, source_type text} WHERE {here}`,
-		rowList{len(added), func(w *rowWriter, i int) {
+		rowList{len(added), func(i int) []any {
 			of, stored := &b.series[added[i]], &b.stored[added[i]]
-			w.int(int64(stored.slot))
-			w.id(of.UserID)
-			w.bytes(seriesKey(*of))
-			w.int(stored.number)
-			w.text(escape(of.Resource))
-			w.text(escape(of.Provider))
-			w.text(escape(of.SourceType))
+			return []any{stored.slot, of.UserID, seriesKey(*of), stored.number, escape(of.Resource), escape(of.Provider), escape(of.SourceType)}
 		}})
 	return err
 }
@@ -323,24 +291,11 @@ func (s *Store) addShapes(ctx context.Context, tx *sql.Tx, b *batch) error {
 	_, err := s.exec(ctx, tx, `INSERT INTO labhealth_shapes (slot, series, shape, seconds, has_value, timezone_offset, east, type, unit)
 		SELECT {slot}, k.series, k.shape, k.seconds, k.has_value, k.timezone_offset, k.east, k.type, k.unit
 		FROM {k: slot smallint, series integer, shape smallint, seconds integer, has_value boolean, timezone_offset integer, east integer, type text, unit text}
-		WHERE {here}`, rowList{len(added), func(w *rowWriter, i int) {
-		sh := &added[i].shape
-		b.writeSeries(w, added[i].series)
-		w.int(added[i].number)
-		if sh.Form == newest.Interval {
-			w.int(int64(sh.seconds))
-		} else {
-			w.null()
-		}
-		w.bool(sh.HasValue)
-		if sh.HasTimezoneOffset {
-			w.int(int64(sh.TimezoneOffset))
-		} else {
-			w.null()
-		}
-		w.int(int64(sh.East))
-		w.text(escape(sh.Type))
-		w.text(escape(sh.Unit))
+		WHERE {here}`, rowList{len(added), func(i int) []any {
+		of, sh := &b.stored[added[i].series], &added[i].shape
+		seconds := sql.NullInt32{Int32: sh.seconds, Valid: sh.Form == newest.Interval}
+		offset := sql.NullInt32{Int32: sh.TimezoneOffset, Valid: sh.HasTimezoneOffset}
+		return []any{of.slot, of.number, added[i].number, seconds, sh.HasValue, offset, int64(sh.East), escape(sh.Type), escape(sh.Unit)}
 	}})
 	return err
 }

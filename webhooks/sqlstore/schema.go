@@ -103,9 +103,9 @@ CREATE TABLE labhealth_deliveries (
 CREATE INDEX labhealth_deliveries_at ON labhealth_deliveries (slot, at);
 
 -- Deliveries that wait for a worker, in the slot of their user, which is the zero ID if the body
--- names none. part is 0 for those that have not failed, 1 for those of a batch that exceeded a time
--- limit, which are tried alone, and 2 for those that failed. due is when one was received or may be
--- tried. id distinguishes those of the same time.
+-- names none. part is 1 for those that failed, or were in a batch that exceeded a time limit, which
+-- are tried alone, and 0 for others. due is when one was received or may be tried. id distinguishes
+-- those of the same time.
 CREATE TABLE labhealth_inbox (
     slot        smallint NOT NULL,
     part        smallint NOT NULL,

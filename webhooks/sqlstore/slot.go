@@ -30,12 +30,10 @@ func Slot(userID uuid.UUID) int {
 }
 
 // allSlots is the list of all slots.
-var allSlots = func() (all inList) {
-	for slot := range int64(Slots) {
-		all.ints = append(all.ints, slot)
+var allSlots = slices.Collect(func(yield func(int64) bool) {
+	for slot := int64(0); slot < Slots && yield(slot); slot++ {
 	}
-	return all
-}()
+})
 
 // listSize is the number of slots that one statement with a row for each of them has.
 func (s *Store) listSize() int {
@@ -58,7 +56,7 @@ func (s *Store) slotsWith(ctx context.Context, q queryer, from string, params ..
 		return err
 	}, `SELECT k.slot FROM labhealth_slots AS k {some o: `+from+`} ORDER BY k.slot`, params...)
 	if err != nil && s.OneSlot && ctx.Err() == nil && !isMissingTables(failed("", err)) {
-		return allSlots.ints, nil
+		return allSlots, nil
 	}
 	return slots, err
 }
@@ -121,6 +119,6 @@ func (s *Store) slotFailures() int {
 
 // waitingSlots returns the slots with deliveries that can be taken, except failing ones.
 func (s *Store) waitingSlots(ctx context.Context) ([]int64, error) {
-	slots, err := s.slotsWith(ctx, s.db, `labhealth_inbox | o.slot = k.slot AND (o.part < 2 OR o.due <= $1::bigint)`, s.now().UnixNano())
+	slots, err := s.slotsWith(ctx, s.db, `labhealth_inbox | o.slot = k.slot AND (o.part = 0 OR o.due <= $1::bigint)`, s.now().UnixNano())
 	return s.failing.without(slots), err
 }

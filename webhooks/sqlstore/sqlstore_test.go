@@ -255,12 +255,12 @@ func TestArray(t *testing.T) {
 	if a.String() != "{}" {
 		t.Error(a.String())
 	}
-	a.int(math.MinInt64)
-	a.float(0.1)
-	a.null()
-	a.bytes([]byte{0, 255})
-	a.text("a\"b\\c,{}\nNULL")
-	a.text("")
+	a.add(math.MinInt64)
+	a.add(0.1)
+	a.add(nil)
+	a.add([]byte{0, 255})
+	a.add("a\"b\\c,{}\nNULL")
+	a.add("")
 	const want = `{-9223372036854775808,0.1,NULL,"\\x00ff","a\"b\\c,{}` + "\n" + `NULL",""}`
 	if a.String() != want {
 		t.Errorf("%s, want %s", a.String(), want)

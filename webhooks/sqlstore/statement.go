@@ -5,6 +5,7 @@ package sqlstore
 import (
 	"context"
 	"database/sql"
+	"database/sql/driver"
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
@@ -13,8 +14,6 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-
-	"github.com/google/uuid"
 )
 
 // A statement is written once, for both dialects, with these marks:
@@ -26,7 +25,6 @@ import (
 //	{find s: columns | table | condition}   for each row so far, the one row of a table
 //	{each s: columns | table | condition}   for each row so far, the rows of a table
 //	{left s: columns | table | condition}   the same, also if there is none
-//	{first s: columns | table | condition | ORDER BY columns}   the first of the rows
 //	{some s: table | condition}             only if there is a row of a table; it ends the FROM
 //	{slot}, {here}                          the slot of a row k, and a condition of an INSERT from k
 //	{lock}, {skip}                          lock the rows that are read, and skip locked ones
@@ -52,116 +50,32 @@ const sqliteChunk = 32
 
 // rowList is the rows of a mark {k: …}.
 type rowList struct {
-	n     int
-	write func(w *rowWriter, i int) // writes the columns of row i in their order
+	n   int
+	row func(i int) []any // the columns of row i in their order
 }
 
 // inList is the list of a mark {any: …}.
-type inList struct {
-	ints  []int64
-	texts []string // if not nil
-}
+type inList []any
 
-func anyInt[T int | int64](all []T) inList {
-	list := inList{ints: make([]int64, len(all))}
+func anyOf[T any](all []T) inList {
+	list := make(inList, len(all))
 	for i, v := range all {
-		list.ints[i] = int64(v)
+		list[i] = v
 	}
 	return list
 }
 
-func anyText(all []string) inList { return inList{texts: append([]string{}, all...)} }
-
 // argument returns the list as one argument.
 func (l inList) argument(lite bool) string {
 	if lite {
-		var document []byte
-		if l.texts != nil {
-			document, _ = json.Marshal(l.texts) // strings always have a JSON
-		} else {
-			document, _ = json.Marshal(l.ints)
-		}
+		document, _ := json.Marshal(l) // numbers and strings always have a JSON
 		return string(document)
 	}
 	var a array
-	for _, v := range l.texts {
-		a.text(v)
-	}
-	for _, v := range l.ints {
-		a.int(v)
+	for _, v := range l {
+		a.add(v)
 	}
 	return a.String()
-}
-
-// rowWriter collects the columns of rows: as arrays, or one after the other.
-type rowWriter struct {
-	lite   bool
-	column int
-	arrays []array
-	args   []any
-	slot   int64 // the first column of the first row
-}
-
-func (w *rowWriter) add(v any, write func(*array)) {
-	if w.lite {
-		w.args = append(w.args, v)
-		return
-	}
-	if w.column == len(w.arrays) {
-		w.arrays = append(w.arrays, nil)
-	}
-	write(&w.arrays[w.column])
-	w.column++
-}
-
-func (w *rowWriter) int(v int64) {
-	if w.lite {
-		w.args = append(w.args, v)
-		return
-	}
-	if w.column == len(w.arrays) {
-		w.arrays = append(w.arrays, nil)
-		if w.column == 0 {
-			w.slot = v
-		}
-	}
-	w.arrays[w.column].int(v)
-	w.column++
-}
-
-func (w *rowWriter) place(p place) { // the columns slot and due
-	w.int(p.slot)
-	w.int(p.due)
-}
-
-func (w *rowWriter) float(v float64) { w.add(v, func(a *array) { a.float(v) }) }
-func (w *rowWriter) bytes(v []byte)  { w.add(v, func(a *array) { a.bytes(v) }) }
-func (w *rowWriter) text(v string)   { w.add(v, func(a *array) { a.text(v) }) }
-func (w *rowWriter) id(v uuid.UUID)  { w.text(v.String()) }
-func (w *rowWriter) null()           { w.add(nil, (*array).null) }
-func (w *rowWriter) bool(v bool)     { w.add(v, func(a *array) { a.bool(v) }) }
-func (w *rowWriter) intOrNull(v int64) { // NULL for 0
-	if v == 0 {
-		w.null()
-		return
-	}
-	w.int(v)
-}
-
-func (w *rowWriter) idOrNull(v uuid.UUID) { // NULL for the zero ID
-	if v == uuid.Nil {
-		w.null()
-		return
-	}
-	w.id(v)
-}
-
-func (w *rowWriter) textOrNull(v string) { // NULL for ""
-	if v == "" {
-		w.null()
-		return
-	}
-	w.text(v)
 }
 
 // form is how a store writes statements.
@@ -281,7 +195,7 @@ func (b *builder) replace(mark string) string {
 	case "in":
 		b.lists++
 		return b.choose(fmt.Sprintf("%s = ANY($%d::smallint[])", rest, b.lists), fmt.Sprintf("?%d IS NOT NULL", b.lists))
-	case "find", "each", "left", "first", "some":
+	case "find", "each", "left", "some":
 		return b.lookup(kind, alias, strings.Split(rest, " | "))
 	}
 	if b.lite {
@@ -314,7 +228,7 @@ func (b *builder) some(alias string, parts []string) string {
 	return "CROSS JOIN LATERAL " + text + " LIMIT 1) AS " + alias
 }
 
-// lookup returns the join of a mark find, each, left, first or some.
+// lookup returns the join of a mark find, each, left or some.
 func (b *builder) lookup(kind, alias string, parts []string) string {
 	if kind == "some" {
 		return b.some(alias, parts)
@@ -323,20 +237,14 @@ func (b *builder) lookup(kind, alias string, parts []string) string {
 	if kind == "left" {
 		join, on = "LEFT JOIN", " ON true"
 	}
-	if b.lite && kind == "first" {
-		parts[2] = alias + ".rowid = (SELECT " + alias + ".rowid FROM " + parts[1] + " AS " + alias + " WHERE " + parts[2] + " " + parts[3] + " LIMIT 1)"
-	}
 	if b.lite {
 		return join + " " + parts[1] + " AS " + alias + " ON " + parts[2]
 	}
 	if len(parts) > 3 {
 		end = " " + parts[3]
 	}
-	switch kind {
-	case "find":
+	if kind == "find" {
 		end = " LIMIT 1" + strings.TrimSuffix(end, " OFFSET 0")
-	case "first":
-		end += " LIMIT 1"
 	}
 	return join + " LATERAL (SELECT " + parts[0] + " FROM " + parts[1] + " AS " + alias + " WHERE " + parts[2] + end + ") AS " + alias + on
 }
@@ -465,7 +373,7 @@ func (s *Store) calls(ctx context.Context, q queryer, text string, params []any,
 
 // parameters returns those of the text and the lists, and the rows.
 func (f form) parameters(params []any) (common []any, list rowList) {
-	list = rowList{n: 1, write: func(*rowWriter, int) {}}
+	list = rowList{n: 1, row: func(int) []any { return nil }}
 	var lists []any
 	for _, p := range params {
 		switch p := p.(type) {
@@ -482,73 +390,71 @@ func (f form) parameters(params []any) (common []any, list rowList) {
 
 // call returns a statement with some of the rows.
 func (f form) call(text string, common []any, list rowList, first, size int) call {
-	w := &rowWriter{lite: f.lite}
+	var rows []any
+	var arrays []array
 	numbered := f.lite && strings.Contains(text, "k.n")
-	for i := range size {
-		w.column = 0
+	for i := first; i < first+size; i++ {
+		row := list.row(i)
 		if numbered {
-			w.args = append(w.args, first+i+1)
+			rows = append(rows, i+1)
 		}
-		list.write(w, first+i)
+		if f.lite {
+			rows = append(rows, row...)
+			continue
+		}
+		if arrays == nil {
+			arrays = make([]array, len(row))
+		}
+		for n, v := range row {
+			arrays[n].add(v)
+		}
+		if f.oneSlot && i == first && len(row) > 0 {
+			rows = append(rows, row[0]) // the slot, which comes first
+		}
 	}
-	if f.oneSlot && len(w.arrays) > 0 {
-		w.args = append(w.args, w.slot)
-	}
-	for _, a := range w.arrays {
-		w.args = append(w.args, a.String())
+	for _, a := range arrays {
+		rows = append(rows, a.String())
 	}
 	st := f.build(text, size)
-	return call{text: st.text, args: st.arguments(slices.Clone(common), w.args)}
+	return call{text: st.text, args: st.arguments(slices.Clone(common), rows)}
 }
 
 // array is the literal of a PostgreSQL array, the only form that every driver accepts.
 type array []byte
 
-func (a *array) next() {
+// add adds a value, which is one that package sql accepts.
+func (a *array) add(v any) {
+	separator := byte(',')
 	if len(*a) == 0 {
-		*a = append(*a, '{')
-		return
+		separator = '{'
 	}
-	*a = append(*a, ',')
-}
-
-func (a *array) null() {
-	a.next()
-	*a = append(*a, "NULL"...)
-}
-
-func (a *array) int(n int64) {
-	a.next()
-	*a = strconv.AppendInt(*a, n, 10)
-}
-
-func (a *array) bool(b bool) {
-	a.next()
-	*a = strconv.AppendBool(*a, b)
-}
-
-func (a *array) float(f float64) {
-	a.next()
-	*a = strconv.AppendFloat(*a, f, 'g', -1, 64)
-}
-
-func (a *array) bytes(b []byte) {
-	a.next()
-	*a = append(*a, `"\\x`...)
-	*a = hex.AppendEncode(*a, b)
-	*a = append(*a, '"')
-}
-
-func (a *array) text(s string) {
-	a.next()
-	*a = append(*a, '"')
-	for i := 0; i < len(s); i++ {
-		if s[i] == '"' || s[i] == '\\' {
-			*a = append(*a, '\\')
+	*a = append(*a, separator)
+	if valuer, ok := v.(driver.Valuer); ok {
+		v, _ = valuer.Value() // those of this package have no errors
+	}
+	switch v := v.(type) {
+	case nil:
+		*a = append(*a, "NULL"...)
+	case int:
+		*a = strconv.AppendInt(*a, int64(v), 10)
+	case int64:
+		*a = strconv.AppendInt(*a, v, 10)
+	case bool:
+		*a = strconv.AppendBool(*a, v)
+	case float64:
+		*a = strconv.AppendFloat(*a, v, 'g', -1, 64)
+	case []byte:
+		*a = append(hex.AppendEncode(append(*a, `"\\x`...), v), '"')
+	case string:
+		*a = append(*a, '"')
+		for i := 0; i < len(v); i++ {
+			if v[i] == '"' || v[i] == '\\' {
+				*a = append(*a, '\\')
+			}
+			*a = append(*a, v[i])
 		}
-		*a = append(*a, s[i])
+		*a = append(*a, '"')
 	}
-	*a = append(*a, '"')
 }
 
 // String returns the whole array.

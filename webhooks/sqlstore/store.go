@@ -17,12 +17,12 @@ import (
 	"github.com/labhealth/labhealth-go/webhooks"
 )
 
-// Store stores summaries, samples and deliveries in a database. The package documentation states
-// its guarantees. Create one with [Open]. It is safe for concurrent use, and any number of
-// processes may use the same database.
+// Store stores orders, summaries, samples and deliveries in a database, and no other events. The
+// package documentation states its guarantees. Create one with [Open]. It is safe for concurrent
+// use, and any number of processes may use the same database.
 //
-// It is a [webhooks.Deduplicator], for handlers that apply events themselves. A handler that uses
-// [Store.Receive] does not need it.
+// It is also a [webhooks.Deduplicator], for handlers that apply events themselves. A handler that
+// uses [Store.Receive] needs none.
 type Store struct {
 	// Version, if not nil, returns the version of a delivery, in place of the time of receipt. The
 	// greater version wins. It must always return the same value for the same message, in every
@@ -35,28 +35,24 @@ type Store struct {
 	// Keep is the time for which samples are kept after they were measured. [Store.Maintain]
 	// deletes older ones. 0 keeps them for ever. Summaries are always kept.
 	Keep time.Duration
-	// Expired, if not nil, is called after samples that were measured before a time were deleted
-	// because of Keep, with their number. Several goroutines may call it at the same time.
-	Expired func(before time.Time, rows int64)
 	// OneSlot makes each transaction touch one slot of users only: see [Slot]. Set it for a
-	// database that distributes the tables by their column slot, where a transaction over several
-	// places costs more and fails with each of them. A slot whose transactions fail then delays no
-	// other. It costs a transaction for each slot of a batch, and Receive, Seen and MarkSeen share
-	// no IDs. It has no effect with SQLite, and must not be changed after the first use of the
+	// database that distributes the tables by their column slot: there, a transaction over several
+	// nodes costs more, and fails if one of them fails. With OneSlot, a failing slot delays no
+	// other. But each slot of a batch takes a transaction, and Receive shares no IDs with Seen and
+	// MarkSeen. It has no effect with SQLite, and must not be changed after the first use of the
 	// store.
 	OneSlot bool
 	// Reactions lists the kinds of changes that are queued for a [Reactor]; nil queues none. Set it
-	// before the first use of the store: a change after a [Worker], a Reactor or a [Reconciler] was
-	// started has no effect, and is an error of those that are started later. All processes that
-	// write to the database must set the same, except one that fills a new database before the
-	// others: see the package documentation.
+	// before the first use of the store: once a [Worker], a Reactor or a [Reconciler] was started,
+	// a change has no effect, and those that are started later return an error. All processes that
+	// write to the database must set the same kinds, except one that fills a new database first:
+	// see docs/store.md.
 	Reactions []ReactionKind
 
-	// Logger is where warnings are written about what runs in the background: those of [Worker],
-	// [Reactor] and [Reconciler], and of [Store.Receive]. A problem is written at once, and then
-	// ever less often. No record holds patient data. nil means [slog.Default];
-	// slog.New(slog.DiscardHandler) writes nothing. It must not be changed after the first use of
-	// the store.
+	// Logger receives the warnings of [Worker], [Reactor], [Reconciler] and [Store.Receive]. A
+	// problem is written at once, and then ever less often. No record holds patient data. nil means
+	// [slog.Default]; slog.New(slog.DiscardHandler) writes nothing. It must not be changed after
+	// the first use of the store.
 	Logger *slog.Logger
 
 	warnings warn.Log
@@ -68,12 +64,10 @@ type Store struct {
 	writer  sqliteWriter
 	now     func() time.Time
 	cursors [parts]*cursor // of the workers, by part of the inbox
-	counted [parts]*cursor // of Backlog
 	arrived chan struct{}  // wakes an idle worker of this process
 
-	reactions        *cursor       // of the reactors
-	countedReactions *cursor       // of Backlog
-	queued           chan struct{} // wakes an idle reactor of this process
+	reactions *cursor       // of the reactors
+	queued    chan struct{} // wakes an idle reactor of this process
 
 	failing failingSlots
 
@@ -93,10 +87,10 @@ func Open(db *sql.DB, dialect Dialect) (*Store, error) {
 	}
 	s := &Store{
 		db: db, name: dialect, writer: sqliteWriter{writing: make(chan struct{}, 1)}, now: time.Now,
-		arrived: make(chan struct{}, 1), queued: make(chan struct{}, 1), reactions: newCursor(), countedReactions: newCursor(),
+		arrived: make(chan struct{}, 1), queued: make(chan struct{}, 1), reactions: newCursor(),
 	}
 	for p := range parts {
-		s.cursors[p], s.counted[p] = newCursor(), newCursor()
+		s.cursors[p] = newCursor()
 	}
 	return s, nil
 }

@@ -3,6 +3,7 @@
 package sqlstore
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
@@ -32,29 +33,26 @@ import (
 // it. While the database is unavailable or full, no attempts are counted and nothing is lost.
 //
 // If the transaction of a batch exceeds a time limit, that of Timeout or one of the database such
-// as statement_timeout or lock_timeout, its deliveries are suspects: all workers take them one at a
-// time, small ones first, and the one that Apply was called with last. A delivery that exceeds a
-// limit alone has failed. If it waited for a lock of PostgreSQL for a quarter of Timeout, or until
-// lock_timeout, it is attempted later, as are the other deliveries of its user that have failed or
-// are suspects, and the attempt is not counted. The next batches of the worker are half as large,
-// down to one delivery, and grow again when they take less than half of that time. So a delivery
-// that never ends delays the others of its batch, and no others, by about the limit.
+// as statement_timeout or lock_timeout, all workers take its deliveries one at a time, small ones
+// first, and the one that Apply was called with last. A delivery that exceeds a limit alone has
+// failed. If it waited for a lock of PostgreSQL for a quarter of Timeout, or until lock_timeout, the
+// attempt is not counted, and the other deliveries of its user that failed are attempted later, too.
+// So a delivery that never ends delays the others of its batch, and no others, by about the limit.
 //
-// Deliveries that failed and are due again are in batches of their own, which get about a quarter
-// of the time if there are others. So do suspects. One that is due later than an hour, or Delay or
-// twice Timeout if that is longer, was delayed by a process whose clock was ahead, and is due
-// within a minute. So do not let the workers of one database have different values above an hour.
+// Deliveries that failed, or were in such a batch, are attempted one at a time when they are due,
+// in about a quarter of the time if there are others. One that is due later than an hour, or Delay
+// or twice Timeout if that is longer, was delayed by a process whose clock was ahead: Run makes it
+// due within a minute. So do not let the workers of one database have different values above an
+// hour.
 //
 // Taking the oldest first does not guarantee an order: workers run concurrently, and failed
 // deliveries are attempted later. The stored content is the same in any order. With PostgreSQL, a
 // Store does not read the rows again that its workers have deleted, because an old snapshot can
 // keep them from being removed. A delivery that becomes visible after later ones were taken,
 // because its receipt was committed late or its worker was killed, is found by reading them again,
-// which takes a tenth of the time. It is taken when it has been visible for 20 times as long as it
-// was late, but at least 0.2 s, or for ten times as long as it takes to read the index of the inbox
-// with all deleted rows, whichever is shorter, and for Poll and the steps that are running.
-// The first step of a Store reads the whole index: Timeout, and statement_timeout if it is set,
-// must be longer than that takes.
+// which takes a tenth of the time: so within ten times as long as it takes to read the index of the
+// inbox with all deleted rows. The first step of a Store reads the whole index: Timeout, and
+// statement_timeout if it is set, must be longer than that takes.
 type Worker struct {
 	// Store is the store whose inbox is processed. It is required.
 	Store *Store
@@ -82,10 +80,8 @@ type Worker struct {
 	// Observe observes the steps that take deliveries from the inbox or fail.
 	Observe StepObserver
 
-	mu        sync.Mutex
-	paces     [parts]pace
-	turns     [parts]time.Time // when a part comes before fresh deliveries again
-	corrected time.Time        // see correct
+	mu   sync.Mutex
+	turn time.Time // from when on deliveries that failed come before others
 }
 
 // StepObserver observes the steps of a [Worker]. Either function may be nil.
@@ -162,6 +158,7 @@ func (w *Worker) run(ctx context.Context) error {
 	}
 	failures, maintain, look := 0, time.Time{}, time.Now().Add(backlogInterval)
 	w.Store.checkProcesses(ctx)
+	w.correct(ctx)
 	var unhealed patience
 	for {
 		step, err := w.observedStep(ctx)
@@ -172,6 +169,7 @@ func (w *Worker) run(ctx context.Context) error {
 			look = time.Now().Add(backlogInterval)
 			w.Store.checkBacklog(ctx)
 			w.Store.checkProcesses(ctx)
+			w.correct(ctx)
 		}
 		if ctx.Err() != nil {
 			return ctx.Err()
@@ -314,14 +312,10 @@ func (w *Worker) observedStep(ctx context.Context) (Step, error) {
 	return step, err
 }
 
-func (w *Worker) step(ctx context.Context, o *observation) (Step, error) {
-	began := time.Now()
-	step, rows, from, err := w.attemptNext(ctx, o, began)
-	if ctx.Err() == nil {
-		w.learn(from, len(rows), time.Since(began), err)
-	}
+func (w *Worker) step(ctx context.Context, o *observation) (step Step, err error) {
+	step, rows, err := w.attemptNext(ctx, o)
 	if err != nil {
-		// Not earlier: workers of this process would take them before they are suspects or delayed.
+		// Not earlier: workers of this process would take them before they are delayed.
 		defer w.Store.giveBack(rows)
 	}
 	switch {
@@ -331,108 +325,109 @@ func (w *Worker) step(ctx context.Context, o *observation) (Step, error) {
 	case !isTimeout(err) && isDeliveryError(err):
 		step, err = w.oneAtATime(o, rows)
 	}
-	if len(rows) > 0 {
-		w.setTurn(from, began)
-	}
 	step.Batch = len(rows)
 	return step, err
 }
 
-// attemptNext processes deliveries of the part of the inbox whose turn it is.
-func (w *Worker) attemptNext(ctx context.Context, o *observation, began time.Time) (step Step, rows []inboxRow, from part, err error) {
+// attemptNext processes deliveries of any slot or, if a transaction touches one slot only, of the
+// first that has some.
+func (w *Worker) attemptNext(ctx context.Context, o *observation) (step Step, rows []inboxRow, err error) {
 	if !w.Store.OneSlot || w.Store.name == SQLite {
-		return w.attemptIn(ctx, o, began, anySlot)
+		return w.attemptIn(ctx, o, anySlot)
 	}
 	slots, err := w.Store.waitingSlots(ctx)
 	if err != nil {
-		return Step{}, nil, fresh, failed("step", err)
+		return Step{}, nil, failed("step", err)
 	}
 	for _, slot := range slots {
-		step, rows, from, err = w.attemptIn(ctx, o, began, slot)
+		step, rows, err = w.attemptIn(ctx, o, slot)
 		w.Store.failing.note(slot, err != nil && !isDeliveryError(err) && !isTimeout(err))
 		if err != nil || len(rows) > 0 {
 			break
 		}
 	}
-	return step, rows, from, err
+	return step, rows, err
 }
 
-// attemptIn processes deliveries of one slot, or of any. One that is tried alone because it failed
-// before is reserved first.
-func (w *Worker) attemptIn(ctx context.Context, o *observation, began time.Time, slot int64) (step Step, rows []inboxRow, from part, err error) {
-	var reserved *inboxRow
-	step, rows, err = w.attempt(ctx, o, func(ctx context.Context, tx *sql.Tx) (rows []inboxRow, err error) {
-		for _, from = range w.order(began) {
-			if from == delayed {
-				if err := w.correct(ctx, tx, slot); err != nil {
-					return nil, err
-				}
-			}
-			rows, err = w.Store.take(ctx, tx, from, w.batch(from), slot)
-			if len(rows) == 0 && slot == anySlot {
-				w.skipTurn(from, time.Since(began))
-			}
-			if err != nil || len(rows) > 0 {
-				break
-			}
-		}
-		if reserved = nil; err == nil && from != fresh && len(rows) == 1 {
-			reserved, err = w.reserve(ctx, tx, rows)
-		}
-		return rows, err
-	})
-	if err == nil && reserved != nil {
+// attemptIn processes a batch or, if it is the turn of deliveries that failed or there are no
+// others, one of those.
+func (w *Worker) attemptIn(ctx context.Context, o *observation, slot int64) (step Step, rows []inboxRow, err error) {
+	began := time.Now()
+	isTurn := w.isTurn(began)
+	if isTurn {
+		step, rows, err = w.attemptFailing(ctx, o, slot, began)
+	}
+	if err == nil && len(rows) == 0 {
 		step, rows, err = w.attempt(ctx, o, func(ctx context.Context, tx *sql.Tx) ([]inboxRow, error) {
-			return w.Store.takeOne(ctx, tx, *reserved)
+			return w.Store.take(ctx, tx, fresh, orDefault(w.Batch, 100), slot)
 		})
 	}
-	return step, rows, from, err
+	if err == nil && len(rows) == 0 && !isTurn {
+		step, rows, err = w.attemptFailing(ctx, o, slot, began)
+	}
+	return step, rows, err
 }
 
-// correct makes deliveries due that wait for longer than any delay, once a minute: the clock of the
-// process that delayed or reserved them was ahead.
-func (w *Worker) correct(ctx context.Context, tx *sql.Tx, slot int64) error {
-	const limit = 1000
-	w.mu.Lock()
-	isDue := time.Since(w.corrected) >= time.Minute
-	if isDue {
-		w.corrected = time.Now()
-	}
-	w.mu.Unlock()
-	if !isDue {
-		return nil
-	}
+// attemptFailing processes a delivery that failed and is due. It reserves it first, so that no other
+// worker takes it after a time limit and before the attempt is counted. If this worker is killed,
+// others take it later.
+func (w *Worker) attemptFailing(ctx context.Context, o *observation, slot int64, began time.Time) (step Step, rows []inboxRow, err error) {
 	s := w.Store
-	longest := max(time.Hour, w.Delay, 2*orDefault(w.Timeout, time.Minute))
-	later := scan{slots: allSlots.ints}
-	if slot != anySlot {
-		later.slots = []int64{slot}
-	}
-	for i := range later.from {
-		later.from[i] = s.now().Add(longest).UnixNano() + 1
-	}
-	rows, err := s.selectRows(ctx, tx, delayed, &later, forever, limit)
-	if err != nil {
+	err = s.transact(ctx, "step", func(tx *sql.Tx) (err error) {
+		s.giveBack(rows) // after a conflict
+		if rows, err = s.take(ctx, tx, failing, 1, slot); err != nil || len(rows) == 0 {
+			return cmp.Or(err, errIdle)
+		}
+		due := s.now().Add(2 * orDefault(w.Timeout, time.Minute)).UnixNano()
+		if _, err = s.exec(ctx, tx, `UPDATE labhealth_inbox AS i SET due = $5::bigint`+atRow, append(rows[0].key(), due)...); err == nil {
+			rows[0].due = due
+		}
 		return err
+	})
+	if err == nil {
+		step, rows, err = w.attempt(ctx, o, func(ctx context.Context, tx *sql.Tx) ([]inboxRow, error) { return s.takeOne(ctx, tx, rows[0]) })
+	} else {
+		s.giveBack(rows)
+		rows = nil
 	}
-	if len(rows) == limit || slot != anySlot { // there may be more
-		w.mu.Lock()
-		w.corrected = time.Time{}
-		w.mu.Unlock()
+	w.endTurn(began, len(rows) > 0 || slot != anySlot)
+	if errors.Is(err, errIdle) {
+		err = nil
 	}
-	return s.move(ctx, tx, rows, delayed, func(*inboxRow) int64 { return s.now().UnixNano() })
+	return step, rows, err
 }
 
-// reserve delays a row that is to be processed alone, so that no other worker takes it after a time
-// limit and before the attempt is counted. If this worker is killed, others take it later.
-func (w *Worker) reserve(ctx context.Context, tx *sql.Tx, rows []inboxRow) (*inboxRow, error) {
-	row := rows[0]
-	due := w.Store.now().Add(2 * orDefault(w.Timeout, time.Minute)).UnixNano()
-	if err := w.Store.move(ctx, tx, rows, delayed, func(*inboxRow) int64 { return due }); err != nil {
-		return nil, err
+// isTurn reports whether deliveries that failed come before others.
+func (w *Worker) isTurn(now time.Time) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return !now.Before(w.turn)
+}
+
+// endTurn gives deliveries that failed a quarter of the time: three times as long as one took,
+// others come first. The time by which a long batch delayed its turn counts, up to Timeout.
+// Otherwise those that failed, which are single, would get a turn for each batch. If there were
+// none, looking again at once would cost more than a tenth of the time.
+func (w *Worker) endTurn(began time.Time, found bool) {
+	const emptyDelay = 50 * time.Millisecond
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	took := time.Since(began)
+	next := began.Add(4 * took)
+	if late := began.Sub(w.turn); found && !w.turn.IsZero() && late > 0 {
+		next = next.Add(-min(late, orDefault(w.Timeout, time.Minute)))
 	}
-	row.part, row.due = delayed, due
-	return &row, errReserved
+	if !found {
+		next = began.Add(took + emptyDelay)
+	}
+	w.turn = next
+}
+
+// correct makes deliveries due that wait for longer than any delay: the clock of the process that
+// delayed them was ahead. An error is ignored: it is called again.
+func (w *Worker) correct(ctx context.Context) {
+	longest := max(time.Hour, w.Delay, 2*orDefault(w.Timeout, time.Minute))
+	_ = w.Store.correctDue(ctx, `labhealth_inbox`, `part = 1`, longest)
 }
 
 // oneAtATime processes the rows of a batch that failed.
@@ -453,60 +448,49 @@ func (w *Worker) oneAtATime(o *observation, rows []inboxRow) (step Step, err err
 	return step, nil
 }
 
-// suspect makes the workers take the rows of a batch one at a time, the smallest first, and last
-// the one that Worker.Apply was called with, which others go ahead of for as long as 60 attempts
-// may take. An error is ignored: the batch is taken again then, and exceeds the limit again.
-func (w *Worker) suspect(ctx context.Context, rows []inboxRow, last *inboxRow) {
+// isolate makes the workers take the rows of a batch one at a time, the smallest first, and the one
+// that Worker.Apply was called with last when the others have been tried. An error is ignored: the
+// batch is taken again then, and exceeds the limit again.
+func (w *Worker) isolate(ctx context.Context, rows []inboxRow, last *inboxRow) {
 	s, timeout := w.Store, orDefault(w.Timeout, time.Minute)
 	limited, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	err := s.transact(limited, "suspect", func(tx *sql.Tx) error {
-		// The transaction that fails holds the rows. All are locked at once when it ends.
+	now := s.now()
+	rows = slices.SortedFunc(slices.Values(rows), func(a, b inboxRow) int { return cmp.Compare(len(a.Body), len(b.Body)) })
+	err := s.transact(limited, "isolate", func(tx *sql.Tx) error {
+		// The transaction that fails holds the rows. All can be changed at once when it ends.
 		if err := s.limitLocks(limited, tx, min(timeout/2, 5*time.Second)); err != nil {
 			return err
 		}
-		var locked []inboxRow
-		err := s.scanRows(limited, tx, &locked, `SELECT `+inboxColumns+` FROM {k: slot smallint, part smallint, due bigint, id integer}
-			{find i: {row}, i.* | labhealth_inbox | i.slot = {slot} AND i.part = k.part AND i.due = k.due AND i.id = k.id | {lock}}`,
-			rowList{len(rows), func(w *rowWriter, i int) {
-				w.int(rows[i].slot)
-				w.int(int64(rows[i].part))
-				w.int(rows[i].due)
-				w.int(rows[i].id)
+		_, err := s.exec(limited, tx, `UPDATE labhealth_inbox AS i SET part = 1, due = k.later FROM {k: slot smallint, due bigint, id integer, later bigint}
+			WHERE i.slot = {slot} AND i.part = 0 AND i.due = k.due AND i.id = k.id`,
+			rowList{len(rows), func(i int) []any {
+				later := now.UnixNano() + int64(i)
+				if last != nil && rows[i].place() == last.place() && rows[i].id == last.id {
+					later += int64(2 * timeout)
+				}
+				return []any{rows[i].slot, rows[i].due, rows[i].id, later}
 			}})
-		if err != nil {
-			return err
-		}
-		now := s.now()
-		return s.move(limited, tx, locked, suspect, func(row *inboxRow) int64 {
-			due := now.Add(time.Duration(len(row.Body)) * 10 * time.Microsecond) // none waits for ever behind later ones
-			if last != nil && row.place() == last.place() && row.id == last.id {
-				due = due.Add(60 * timeout)
-			}
-			return due.UnixNano()
-		})
+		return err
 	})
 	if err != nil {
 		return
 	}
-	for i := range rows {
-		s.cursors[suspect].found(place{rows[i].slot, start})
-	}
 	w.mu.Lock()
-	w.turns[suspect] = time.Time{}
+	w.turn = time.Time{}
 	w.mu.Unlock()
 	s.wake()
 }
 
-// suspectLater calls suspect shortly before the deadline. The statement then waits for the rows, so
+// isolateLater calls isolate shortly before the deadline. The statement then waits for the rows, so
 // that no other worker takes them when the transaction that holds them has ended. The caller calls
-// stop when it has, which reports whether suspect was called.
-func (w *Worker) suspectLater(ctx context.Context, rows []inboxRow, applying *atomic.Pointer[inboxRow], deadline time.Time) (stop func() bool) {
+// stop when it has, which reports whether isolate was called.
+func (w *Worker) isolateLater(ctx context.Context, rows []inboxRow, applying *atomic.Pointer[inboxRow], deadline time.Time) (stop func() bool) {
 	done := make(chan struct{})
 	early := min(orDefault(w.Timeout, time.Minute)/10, time.Second)
 	timer := time.AfterFunc(time.Until(deadline)-early, func() {
 		defer close(done)
-		w.suspect(ctx, rows, applying.Load())
+		w.isolate(ctx, rows, applying.Load())
 	})
 	return func() bool {
 		if timer.Stop() {
@@ -517,104 +501,8 @@ func (w *Worker) suspectLater(ctx context.Context, rows []inboxRow, applying *at
 	}
 }
 
-// order returns the parts of the inbox in the order in which a step looks for deliveries.
-func (w *Worker) order(now time.Time) []part {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	order := []part{suspect, delayed}
-	if w.turns[delayed].Before(w.turns[suspect]) {
-		order = []part{delayed, suspect}
-	}
-	first := slices.IndexFunc(order, func(p part) bool { return now.Before(w.turns[p]) })
-	if first < 0 {
-		first = len(order)
-	}
-	return slices.Insert(order, first, fresh)
-}
-
-// emptyDelay is how long a part that was empty is not looked at again. Looking in each step would
-// cost more than a tenth of it.
-const emptyDelay = 50 * time.Millisecond
-
-// setTurn gives a part a quarter of the time: a step of it that took so long is followed by three
-// times as much of others. The time by which a long batch delayed its turn counts, up to Timeout.
-// Otherwise suspects, which are single, would get a step for each batch.
-func (w *Worker) setTurn(p part, began time.Time) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	turn := w.turns[p]
-	if earliest := began.Add(-orDefault(w.Timeout, time.Minute)); turn.IsZero() {
-		turn = began
-	} else if turn.Before(earliest) {
-		turn = earliest
-	}
-	w.turns[p] = turn.Add(4 * time.Since(began))
-}
-
-// skipTurn is called when a part was empty.
-func (w *Worker) skipTurn(p part, took time.Duration) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.turns[p] = time.Now().Add(max(3*took, emptyDelay))
-}
-
-// batch returns the number of deliveries that the next batch may have.
-func (w *Worker) batch(p part) int {
-	if p == suspect {
-		return 1
-	}
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.paces[p].batch(orDefault(w.Batch, 100))
-}
-
-// learn adapts the size of batches to the result of one.
-func (w *Worker) learn(p part, rows int, took time.Duration, err error) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	switch {
-	case rows == 0:
-	case err == nil:
-		w.paces[p].succeed(rows, took)
-	case isTimeout(err):
-		w.paces[p].timeOut(rows, took)
-	}
-}
-
-// pace adapts the size of batches to time limits that are not known.
-type pace struct {
-	size  int           // of a batch; 0 if no limit was exceeded
-	limit time.Duration // how long the last batch took that exceeded one
-	since int           // full batches since then, or since the size changed
-}
-
-func (p *pace) batch(greatest int) int {
-	if p.size == 0 || p.size >= greatest {
-		p.size = 0
-		return greatest
-	}
-	return p.size
-}
-
-func (p *pace) timeOut(rows int, took time.Duration) {
-	*p = pace{size: max(1, rows/2), limit: took}
-}
-
-// succeed doubles the size after a full batch that left half of the time, and after many full ones
-// in any case, because the limit may have changed.
-func (p *pace) succeed(rows int, took time.Duration) {
-	const many = 20
-	if p.size == 0 || rows < p.size {
-		return
-	}
-	if p.since++; took < p.limit/2 || p.since >= many {
-		p.size, p.since = 2*p.size, 0
-	}
-}
-
-// errIdle ends a transaction that has nothing to do, without a commit, and errReserved one that has
-// reserved a row, with a commit.
-var errIdle, errReserved = errors.New("sqlstore: the inbox is empty"), errors.New("sqlstore: reserved")
+// errIdle ends a transaction that has nothing to do, without a commit.
+var errIdle = errors.New("sqlstore: the inbox is empty")
 
 // attempt takes rows of the inbox and processes them in a transaction. After an error it returns
 // the rows that it could not process, and that the caller gives back.
@@ -635,10 +523,6 @@ func (w *Worker) attempt(ctx context.Context, o *observation, take func(context.
 			return err
 		}
 		rows, err = take(limited, tx)
-		if errors.Is(err, errReserved) {
-			rows = nil
-			return nil
-		}
 		if err != nil {
 			return err
 		}
@@ -648,7 +532,7 @@ func (w *Worker) attempt(ctx context.Context, o *observation, take func(context.
 		observed, cancel := context.WithDeadline(o.start(), deadline)
 		defer cancel()
 		if len(rows) > 1 {
-			stop = w.suspectLater(o.ctx, rows, &applying, deadline)
+			stop = w.isolateLater(o.ctx, rows, &applying, deadline)
 		}
 		step, b, err = w.process(observed, tx, rows, &applying)
 		if err != nil && observed.Err() != nil { // even if limited, which has the same deadline, is not done yet
@@ -657,7 +541,7 @@ func (w *Worker) attempt(ctx context.Context, o *observation, take func(context.
 		return err
 	})
 	if !stop() && isTimeout(err) { // by a limit of the database
-		w.suspect(o.ctx, rows, applying.Load())
+		w.isolate(o.ctx, rows, applying.Load())
 	}
 	if errors.Is(err, errIdle) {
 		return Step{}, nil, nil
@@ -796,7 +680,7 @@ func (w *Worker) fail(ctx context.Context, cause error, row inboxRow) (step Step
 		step.Delayed++
 		step.addReason(kindOf(cause), 1)
 		if isLocked(cause) && row.user != uuid.Nil {
-			return s.delayUser(limited, tx, row.user, due-1) // before this one: they may not be locked
+			return s.delayUser(limited, tx, row.user, due-1) // before this one: the user may not be locked then
 		}
 		return nil
 	})
@@ -810,7 +694,7 @@ func (w *Worker) fail(ctx context.Context, cause error, row inboxRow) (step Step
 func (w *Worker) remove(ctx context.Context, tx *sql.Tx, row inboxRow, isLast bool, attempts int, due int64) (changed bool, err error) {
 	text, params := `DELETE FROM labhealth_inbox AS i`+atRow, row.key()
 	if !isLast {
-		text, params = `UPDATE labhealth_inbox AS i SET part = 2, attempts = $5::integer, due = $6::bigint`+atRow, append(params, attempts, due)
+		text, params = `UPDATE labhealth_inbox AS i SET part = 1, attempts = $5::integer, due = $6::bigint`+atRow, append(params, attempts, due)
 	}
 	n, err := w.Store.exec(ctx, tx, text, params...)
 	return n == 1, err

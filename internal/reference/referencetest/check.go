@@ -117,7 +117,7 @@ func valueType(value any) reflect.Type {
 // component, an enumeration or an operation is not listed.
 func (c *checker) isWhole(name string) bool {
 	return c.components[name] == nil && reference.Components()[name] != nil ||
-		c.enums[name] == nil && (reference.Enumerations()[name] != nil || inlineValues(name) != nil) ||
+		c.enums[name] == nil && enumValues(name) != nil ||
 		strings.Contains(name, " /")
 }
 

@@ -249,22 +249,22 @@ func (c *checker) wantInline(f *field, want reference.Type, got reflect.Type) st
 		return ""
 	}
 	for name, typ := range c.enums {
-		values := reference.Enumerations()[name]
-		if values == nil {
-			values = inlineValues(name)
-		}
-		if typ == got && slices.Equal(values, want.Values) {
+		if typ == got && slices.Equal(enumValues(name), want.Values) {
 			return ""
 		}
 	}
 	return fmt.Sprintf("string, or a type listed as the enumeration %q", f.names[0])
 }
 
-// inlineValues returns the values of the inline enumeration of a field.
-func inlineValues(name string) []string {
+// enumValues returns the values of an enumeration, or of the inline one of a field, or what the
+// paths of the tables have in place of {resource}. It returns nil if there is none.
+func enumValues(name string) []string {
+	if values := reference.Enumerations()[name]; values != nil {
+		return values
+	}
 	i := strings.LastIndex(name, ".")
 	if i < 0 {
-		return nil
+		return resourcesIn(name)
 	}
 	for _, f := range reference.Components()[name[:i]] {
 		typ := f.ParsedType()
@@ -275,7 +275,7 @@ func inlineValues(name string) []string {
 			return typ.Values
 		}
 	}
-	return nil
+	return resourcesIn(name)
 }
 
 // resourcesIn returns what the paths of the tables have in place of {resource} in path.

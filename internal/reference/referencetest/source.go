@@ -14,8 +14,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-
-	"github.com/labhealth/labhealth-go/internal/reference"
 )
 
 // source is the source of the package under test.
@@ -148,13 +146,7 @@ func (c *checker) checkEnums() {
 	values := map[reflect.Type]map[string]bool{}
 	names := map[reflect.Type][]string{}
 	for name, typ := range c.enums {
-		list := reference.Enumerations()[name]
-		if list == nil {
-			list = inlineValues(name)
-		}
-		if list == nil {
-			list = resourcesIn(name)
-		}
+		list := enumValues(name)
 		if list == nil {
 			c.t.Errorf("the reference has no enumeration %q", name)
 			continue

@@ -1,7 +1,6 @@
 package console
 
 import (
-	"bytes"
 	"cmp"
 	"crypto/sha256"
 	"encoding/json"
@@ -20,9 +19,8 @@ import (
 
 // Limits of what the console stores about requests.
 const (
-	maxRecords   = 10_000    // at least
-	maxSummary   = 256 << 10 // bytes of a response that is summarized
-	resendWindow = 2 * time.Minute
+	maxRecords = 10_000    // at least
+	maxSummary = 256 << 10 // bytes of a response that is summarized
 )
 
 // creating are the operations that create an order.
@@ -46,10 +44,10 @@ type requestRecord struct {
 	Note      string      // what the response says, in a few words
 	Again     bool        // the request was processed a second time, and created another order
 	Repeated  bool        // the response repeats an earlier one, for an idempotency key
-	Like      int         // number of an import that differs in the sample ID only, and whose response was lost
 
-	key  string // requests with the same key are the same call
-	text string // for the search
+	sample string // the sample ID of an order
+	key    string // requests with the same key are the same call
+	text   string // for the search
 }
 
 // IsRead reports whether the request changes nothing.
@@ -74,21 +72,12 @@ type requestLog struct {
 	records []*requestRecord // by number
 	last    int              // number of the latest record, or of the latest one that was cleared
 	seen    map[string]uuid.UUID
-	resent  map[[sha256.Size]byte]resendable
 }
 
-// resendable is an import whose response was lost.
-type resendable struct {
-	number int
-	at     time.Time
-}
-
-func newRequestLog() *requestLog {
-	return &requestLog{seen: map[string]uuid.UUID{}, resent: map[[sha256.Size]byte]resendable{}}
-}
+func newRequestLog() *requestLog { return &requestLog{seen: map[string]uuid.UUID{}} }
 
 // add adds a request that the service has just reported, and those that were not reported.
-func (l *requestLog) add(server *labhealthtest.Server, r labhealthtest.Request) *requestRecord {
+func (l *requestLog) add(server *labhealthtest.Server, r labhealthtest.Request) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if r.Number > l.last+1 {
@@ -97,7 +86,6 @@ func (l *requestLog) add(server *labhealthtest.Server, r labhealthtest.Request) 
 	if r.Number > l.last {
 		l.append(r)
 	}
-	return l.find(r.Number)
 }
 
 // all returns the records of all requests, oldest first.
@@ -119,14 +107,6 @@ func (l *requestLog) fill(server *labhealthtest.Server, before int) {
 	}
 }
 
-func (l *requestLog) find(number int) *requestRecord {
-	i, ok := slices.BinarySearchFunc(l.records, number, func(r *requestRecord, n int) int { return cmp.Compare(r.Number, n) })
-	if !ok {
-		return nil
-	}
-	return l.records[i]
-}
-
 // clear removes all records of requests that were received so far.
 func (l *requestLog) clear(server *labhealthtest.Server) {
 	l.mu.Lock()
@@ -134,14 +114,12 @@ func (l *requestLog) clear(server *labhealthtest.Server) {
 	l.last = max(l.last, server.RequestCount())
 	l.records = nil
 	clear(l.seen)
-	clear(l.resent)
 }
 
 func (l *requestLog) append(r labhealthtest.Request) {
 	if len(l.records) >= 2*maxRecords {
 		l.records = slices.Clone(l.records[maxRecords:])
 		clear(l.seen)
-		clear(l.resent)
 	}
 	l.last = r.Number
 	rec := newRequestRecord(r)
@@ -161,13 +139,11 @@ func (l *requestLog) identify(rec *requestRecord, r labhealthtest.Request) {
 	}
 	sum := sha256.Sum256(fmt.Appendf(nil, "%s %s\x00%s", r.Method, r.Path, r.Body))
 	rec.key = string(sum[:])
-	idempotencyKey := r.Header.Get("X-Idempotency-Key")
-	if idempotencyKey != "" {
-		rec.key, rec.Label = rec.Operation+"\x00key "+idempotencyKey, clip(idempotencyKey, 40)
+	if key := r.Header.Get("X-Idempotency-Key"); key != "" {
+		rec.key, rec.Label = rec.Operation+"\x00key "+key, clip(key, 40)
 	}
-	var fields map[string]json.RawMessage
-	if creating[rec.Operation] && json.Unmarshal(r.Body, &fields) == nil && fields["sample_id"] != nil {
-		l.identifyImport(rec, fields)
+	if rec.sample != "" {
+		rec.key, rec.Label = rec.Operation+"\x00sample "+rec.sample, clip(rec.sample, 40)
 	}
 	for _, id := range rec.Orders {
 		first, ok := l.seen[rec.key]
@@ -182,24 +158,6 @@ func (l *requestLog) identify(rec *requestRecord, r labhealthtest.Request) {
 	}
 }
 
-func (l *requestLog) identifyImport(rec *requestRecord, fields map[string]json.RawMessage) {
-	var sample string
-	if json.Unmarshal(fields["sample_id"], &sample) != nil || sample == "" {
-		return
-	}
-	rec.key, rec.Label = rec.Operation+"\x00sample "+sample, clip(sample, 40)
-	delete(fields, "sample_id")
-	rest, _ := json.Marshal(fields)
-	sum := sha256.Sum256(rest)
-	if lost, ok := l.resent[sum]; ok && rec.At.Sub(lost.at) < resendWindow && rec.Executed() {
-		rec.Like = lost.number
-	}
-	delete(l.resent, sum)
-	if rec.Faulted && rec.Executed() {
-		l.resent[sum] = resendable{rec.Number, rec.At}
-	}
-}
-
 func newRequestRecord(r labhealthtest.Request) *requestRecord {
 	rec := &requestRecord{
 		Number: r.Number, At: r.ReceivedAt, Method: clip(r.Method, 20), Path: clip(publicPath(r.Path), 400), Operation: r.Operation,
@@ -209,25 +167,16 @@ func newRequestRecord(r labhealthtest.Request) *requestRecord {
 		rec.Fault = "fault"
 	}
 	rec.summarize(r.Response)
-	var words []string
-	for _, id := range rec.Orders {
-		words = append(words, id.String())
-	}
-	rec.text = strings.ToLower(strings.Join(append(words, rec.Method, rec.Path, rec.Operation, fmt.Sprint(rec.Status), rec.Fault, rec.Note, rec.Client,
-		sampleOf(r)), " "))
-	return rec
-}
-
-// sampleOf returns what the search finds of the body of a request.
-func sampleOf(r labhealthtest.Request) string {
 	var body struct {
 		SampleID string `json:"sample_id"`
 		UserID   string `json:"user_id"`
 	}
-	if !creating[r.Operation] || json.Unmarshal(r.Body, &body) != nil {
-		return r.Header.Get("X-Idempotency-Key")
+	if creating[r.Operation] && json.Unmarshal(r.Body, &body) == nil {
+		rec.sample = body.SampleID
 	}
-	return clip(body.SampleID, 100) + " " + clip(body.UserID, 40) + " " + r.Header.Get("X-Idempotency-Key")
+	rec.text = fmt.Sprint(rec.Orders, rec.Method, rec.Path, rec.Operation, rec.Status, rec.Fault, rec.Note, rec.Client, " ", clip(rec.sample, 100), " ",
+		clip(body.UserID, 40), " ", r.Header.Get("X-Idempotency-Key"))
+	return rec
 }
 
 // summarize reads the response: the orders that were created, or why the request was rejected.
@@ -373,8 +322,6 @@ func (c *call) judge() {
 	switch {
 	case len(c.Orders) > 1:
 		c.rank, c.Tone, c.Verdict = 0, "crit", howOften(len(c.Orders))+": "+number(len(c.Orders))+" orders"
-	case c.like() != nil:
-		c.rank, c.Tone, c.Verdict = 1, "hi", "Twice?"
 	case first.IsRead():
 		c.rank, c.Verdict = 6, "Read"
 	case creates && c.Processed > 1:
@@ -391,23 +338,10 @@ func (c *call) judge() {
 	c.fault, c.rejected = fault, rejected
 }
 
-// like returns a request that may repeat another one with a new sample ID, or nil.
-func (c *call) like() *requestRecord {
-	for _, r := range c.Requests {
-		if r.Like > 0 {
-			return r
-		}
-	}
-	return nil
-}
-
 // Text says what happened.
 func (c *call) Text() string {
 	fault, rejected := c.fault, c.rejected
 	switch {
-	case c.like() != nil && len(c.Orders) < 2:
-		return fmt.Sprintf("Only its sample ID differs from request %d, whose response was lost. If it is the same sample, it has two orders now.",
-			c.like().Like)
 	case fault >= 0:
 		return c.explainFault(c.Requests[fault], fault)
 	case c.Requests[0].IsRead():
@@ -465,34 +399,13 @@ func howOften(n int) string {
 	return number(n) + " times"
 }
 
-// Marks are the squares beside the numbers of a call: at most eight.
-func (c *call) Marks(n int) []string {
-	marks := make([]string, min(n, 8))
-	return marks
-}
+// Squares are the requests that are drawn beside the number of the received ones.
+func (c *call) Squares() []*requestRecord { return c.Requests[:min(len(c.Requests), maxSquares)] }
 
-// ReceivedMarks are the classes of the squares of the received requests.
-func (c *call) ReceivedMarks() []string {
-	marks := c.Marks(c.Received)
-	for i := range marks {
-		if i < len(c.Requests) && c.Requests[i].Faulted {
-			marks[i] = "hit"
-		}
-	}
-	return marks
-}
+// ProcessedSquares is the number of squares beside that of the processed ones.
+func (c *call) ProcessedSquares() int { return min(c.Processed, maxSquares) }
 
-// ProcessedMarks are the classes of the squares of the processed requests.
-func (c *call) ProcessedMarks() []string {
-	marks := c.Marks(c.Processed)
-	for i := range marks {
-		marks[i] = "did"
-		if i > 0 && c.Tone == "crit" {
-			marks[i] = "did x"
-		}
-	}
-	return marks
-}
+const maxSquares = 8
 
 // Strip of the last minute, in the units of its drawing.
 const (
@@ -502,95 +415,59 @@ const (
 
 // strip shows the requests of the last minute, one mark for each second.
 type strip struct {
-	Marks               []stripMark
-	Received, Processed int
-	Faulted, Again      int
-	Times               []string
+	stripMark // of all
+	Marks     []stripMark
+	Times     []string
 }
 
+// stripMark counts the requests of a second, which is X in the drawing.
 type stripMark struct {
 	X                                   int
 	Title                               string
-	Faulted, Processed, Again           bool
-	received, faulted, processed, again int
-	name                                string
+	Received, Processed, Faulted, Again int
 }
-
-// Left, Right and the others are coordinates of the shapes of a mark.
-func (m stripMark) Left() int       { return m.X - 5 }
-func (m stripMark) Square() string  { return fmt.Sprintf("M%d 11h10v10h-10z", m.X-5) }
-func (m stripMark) Warning() string { return fmt.Sprintf("M%d 8l7 13h-14z", m.X) }
-func (m stripMark) Diamond() string { return fmt.Sprintf("M%d 56l8 8-8 8-8-8z", m.X) }
 
 func newStrip(records []*requestRecord, now time.Time) strip {
 	start := now.Truncate(time.Second).Add(time.Second - time.Minute)
 	s := strip{}
-	slots := map[int]*stripMark{}
-	for _, r := range slices.Backward(records) {
-		if now.Sub(r.At) > 5*time.Minute {
-			break
-		}
+	for _, r := range records {
 		i := int(r.At.Sub(start) / time.Second)
 		if r.At.Before(start) || i >= stripSlots {
 			continue
 		}
-		m := slots[i]
-		if m == nil {
-			m = &stripMark{X: i*stripWidth/stripSlots + stripWidth/stripSlots/2, Title: r.At.Format("15:04:05")}
-			slots[i] = m
+		x := i*stripWidth/stripSlots + stripWidth/stripSlots/2
+		if n := len(s.Marks); n == 0 || s.Marks[n-1].X != x {
+			s.Marks = append(s.Marks, stripMark{X: x, Title: r.At.Format("15:04:05")})
 		}
-		m.count(r)
+		s.Marks[len(s.Marks)-1].count(r)
+		s.count(r)
 	}
-	for i := range stripSlots {
-		if m := slots[i]; m != nil {
-			s.Received, s.Processed = s.Received+m.received, s.Processed+m.processed
-			s.Faulted, s.Again = s.Faulted+m.faulted, s.Again+m.again
-			m.finish()
-			s.Marks = append(s.Marks, *m)
+	for i := range s.Marks {
+		m := &s.Marks[i]
+		m.Title += fmt.Sprintf(" %s, %s processed", countOf(m.Received, "request"), number(m.Processed))
+		if m.Faulted > 0 {
+			m.Title += ", " + countOf(m.Faulted, "fault")
 		}
 	}
 	for i := range 5 {
-		t := start.Add(time.Duration(i) * 15 * time.Second)
 		layout := ":05"
 		if i%4 == 0 {
 			layout = "15:04:05"
 		}
-		s.Times = append(s.Times, t.Format(layout))
+		s.Times = append(s.Times, start.Add(time.Duration(i)*15*time.Second).Format(layout))
 	}
 	return s
 }
 
 func (m *stripMark) count(r *requestRecord) {
-	m.received++
-	m.name = r.Operation
-	if m.name == "" {
-		m.name = r.Method + " " + clip(r.Path, 60)
-	}
+	m.Received++
 	if r.Faulted {
-		m.faulted++
+		m.Faulted++
 	}
 	if r.processed() {
-		m.processed++
+		m.Processed++
 	}
 	if r.Again {
-		m.again++
+		m.Again++
 	}
 }
-
-func (m *stripMark) finish() {
-	m.Faulted, m.Processed, m.Again = m.faulted > 0, m.processed > 0, m.again > 0
-	if m.received == 1 {
-		m.Title += " " + m.name
-	} else {
-		m.Title += " " + number(m.received) + " requests, " + number(m.processed) + " processed"
-	}
-	if m.faulted > 0 {
-		m.Title += ", " + countOf(m.faulted, "fault")
-	}
-	if m.again > 0 {
-		m.Title += ", a second time"
-	}
-}
-
-// isPDF reports whether a response is a document that is not shown.
-func isPDF(body []byte) bool { return bytes.HasPrefix(body, []byte("%PDF")) }

@@ -16,58 +16,39 @@ type checkView struct {
 	Ran       bool
 	Tone      string // of Summary
 	Summary   string
-	Probes    []probeView
+	Probes    []inspect.Probe
 }
 
-type probeView struct {
-	inspect.Probe
-	Mark    deliveryMark
-	Finding string
-}
-
-func (c *Console) checkPage(w http.ResponseWriter, r *http.Request) { c.showCheck(w, r, checkView{}) }
-
-func (c *Console) showCheck(w http.ResponseWriter, r *http.Request, view checkView) {
-	view.Forward = c.forwardView()
-	p := page{Title: "Check the application", Current: "deliveries", Data: view}
-	if view.Error != "" {
-		p.Status = http.StatusUnprocessableEntity
+// checkPage shows the form. After a POST it sends the deliveries of the check and shows how the
+// application responded. The result is not stored.
+func (c *Console) checkPage(w http.ResponseWriter, r *http.Request) {
+	view := checkView{Forward: c.forwardView(), Page: strings.TrimSpace(r.PostFormValue("page")), StoreDown: r.PostFormValue("down") != ""}
+	p := page{Title: "Check the application", Current: "deliveries", Data: &view}
+	if r.Method == http.MethodPost {
+		probes, err := c.Inspector.CheckApplication(r.Context(), inspect.CheckOptions{Page: view.Page, StoreDown: view.StoreDown})
+		switch {
+		case r.Context().Err() != nil:
+			return
+		case err != nil:
+			view.Error, p.Status = sentence(err), http.StatusUnprocessableEntity
+		default:
+			view.show(probes)
+		}
 	}
 	c.render(w, r, "check-application", p)
-}
-
-// checkApplication sends the deliveries of the check and shows how the application responded. The
-// result is not stored.
-func (c *Console) checkApplication(w http.ResponseWriter, r *http.Request) {
-	view := checkView{Page: strings.TrimSpace(r.PostFormValue("page")), StoreDown: r.PostFormValue("down") != ""}
-	probes, err := c.Inspector.CheckApplication(r.Context(), inspect.CheckOptions{Page: view.Page, StoreDown: view.StoreDown})
-	if r.Context().Err() != nil {
-		return
-	}
-	if err != nil {
-		view.Error = sentence(err)
-		c.showCheck(w, r, view)
-		return
-	}
-	view.show(probes)
-	c.showCheck(w, r, view)
 }
 
 // show sets the result.
 func (v *checkView) show(probes []inspect.Probe) {
 	failed, unclear := 0, 0
 	for _, p := range probes {
-		mark := deliveryMark{Class: "ok", Shape: "v", Text: "correct"}
-		switch {
-		case !p.Passed:
+		if !p.Passed {
 			failed++
-			mark = deliveryMark{Class: "bad", Shape: "r", Text: "wrong"}
-		case p.Unclear:
+		} else if p.Unclear {
 			unclear++
-			mark = deliveryMark{Class: "warn", Shape: "w", Text: "unclear"}
 		}
-		v.Probes = append(v.Probes, probeView{Probe: p, Mark: mark, Finding: asSentence(visible(p.Finding))})
 	}
+	v.Probes = probes
 	v.Ran = true
 	switch {
 	case failed > 0 && len(probes) == 1 && !v.StoreDown:

@@ -17,8 +17,6 @@ import (
 	"io/fs"
 	"log/slog"
 	"net/http"
-	"net/url"
-	"strings"
 	"time"
 
 	"github.com/labhealth/labhealth-go"
@@ -181,15 +179,6 @@ func (c *Console) write(w http.ResponseWriter, r *http.Request, name string, dat
 // shownParameterName is the query parameter of an open page that shows a detail which its address
 // does not name: the page fetches itself with it.
 const shownParameterName = "shown"
-
-// withParameter returns an address with another parameter of its query.
-func withParameter(path, name, value string) string {
-	separator := "?"
-	if strings.Contains(path, "?") {
-		separator = "&"
-	}
-	return path + separator + url.Values{name: {value}}.Encode()
-}
 
 // fail shows an error of the console itself.
 func (c *Console) fail(w http.ResponseWriter, r *http.Request, err error) {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"net/http"
-	"net/url"
 	"strconv"
 	"strings"
 	"time"
@@ -19,11 +18,16 @@ const (
 	histogramStep   = 10 * time.Second
 )
 
+const deliveriesPath = "/console/deliveries"
+
+// deliveryPath returns the address of a delivery beside all.
+func deliveryPath(number int64) string { return query{path: deliveriesPath}.Beside(number) }
+
 func (c *Console) deliveriesRoutes() {
 	c.mux.HandleFunc("GET /console/deliveries", c.deliveriesPage)
-	c.mux.HandleFunc("GET /console/deliveries/{number}", c.deliveryPage)
-	c.mux.HandleFunc("POST /console/deliveries/{number}/reveal", c.deliveryPage)
-	c.mux.HandleFunc("POST /console/deliveries/{number}/replay", c.replayDelivery)
+	c.mux.HandleFunc("GET /console/deliveries/{number}", c.deliveriesPage)
+	c.mux.HandleFunc("POST /console/deliveries/{number}/reveal", c.deliveriesPage)
+	c.act("POST /console/deliveries/{number}/replay", c.replayDelivery)
 	c.mux.HandleFunc("POST /console/deliveries/{number}/curl", c.deliveryCurl)
 	c.mux.HandleFunc("POST /console/deliveries/{number}/body", c.deliveryBody)
 	c.mux.HandleFunc("GET /console/deliveries/{number}/edit", c.editPage)
@@ -31,58 +35,25 @@ func (c *Console) deliveriesRoutes() {
 	c.mux.HandleFunc("POST /console/deliveries/{number}/edit", c.editDelivery)
 	c.mux.HandleFunc("GET /console/deliveries/replay", c.replayPage)
 	c.mux.HandleFunc("POST /console/deliveries/replay", c.replayMany)
-	c.mux.HandleFunc("POST /console/deliveries/forward", c.setForward)
+	c.act("POST /console/deliveries/forward", c.setForward)
 	c.mux.HandleFunc("GET /console/deliveries/check", c.checkPage)
-	c.mux.HandleFunc("POST /console/deliveries/check", c.checkApplication)
+	c.mux.HandleFunc("POST /console/deliveries/check", c.checkPage)
 	if c.sandbox() {
 		c.mux.HandleFunc("GET /console/deliveries/send", c.sendPage)
-		c.mux.HandleFunc("POST /console/deliveries/send", c.sendEvent)
+		c.mux.HandleFunc("POST /console/deliveries/send", c.sendPage)
 	}
 }
 
-// deliveryQuery is what the address of the page selects.
-type deliveryQuery struct {
-	Q, Is, From, To string
-	Before          int64
+func deliveryQuery(r *http.Request) query {
+	return queryOf(r, deliveriesPath, "q", "is", "from", "to", "before")
 }
 
-func deliveryQueryOf(r *http.Request) deliveryQuery {
-	q := deliveryQuery{Q: strings.TrimSpace(r.FormValue("q")), Is: r.FormValue("is"), From: r.FormValue("from"), To: r.FormValue("to")}
-	q.Before, _ = strconv.ParseInt(r.FormValue("before"), 10, 64)
-	return q
-}
-
-// values returns the query of an address, without Before.
-func (q deliveryQuery) values() url.Values {
-	v := url.Values{}
-	for name, value := range map[string]string{"q": q.Q, "is": q.Is, "from": q.From, "to": q.To} {
-		if value != "" {
-			v.Set(name, value)
-		}
-	}
-	return v
-}
-
-// path returns the address of the page, or of one delivery beside the list.
-func (q deliveryQuery) path(number int64) string {
-	path := "/console/deliveries"
-	if number > 0 {
-		path += "/" + strconv.FormatInt(number, 10)
-	}
-	v := q.values()
-	if q.Before > 0 {
-		v.Set("before", strconv.FormatInt(q.Before, 10))
-	}
-	if len(v) == 0 {
-		return path
-	}
-	return path + "?" + v.Encode()
-}
-
-func (q deliveryQuery) filter(zone *time.Location) inspect.Filter {
-	f := inspect.Filter{Query: q.Q, Is: q.Is, Before: q.Before}
-	f.From, _ = parseLocal(q.From, zone)
-	f.To, _ = parseLocal(q.To, zone)
+// filterOf returns what a query selects.
+func filterOf(q query, zone *time.Location) inspect.Filter {
+	f := inspect.Filter{Query: q.Get("q"), Is: q.Get("is")}
+	f.Before, _ = strconv.ParseInt(q.Get("before"), 10, 64)
+	f.From, _ = parseLocal(q.Get("from"), zone)
+	f.To, _ = parseLocal(q.Get("to"), zone)
 	return f
 }
 
@@ -101,7 +72,7 @@ func (c *Console) zone() *time.Location { return c.Now().Location() }
 
 // deliveriesView is the data of the template deliveries.
 type deliveriesView struct {
-	Query     deliveryQuery
+	Query     query
 	Total     int
 	Forward   forwardView
 	Sandbox   bool
@@ -111,14 +82,18 @@ type deliveriesView struct {
 	Older     string // address of the next rows
 	Latest    string // address of the latest rows, if these are others
 	Many      string // address of the page to replay them
-	Clear     string
-	None      bool // no delivery is stored
+	None      bool   // no delivery is stored
 	Detail    *deliveryView
 	Opened    bool // the detail was asked for, and covers the list on phones
 }
 
 // forwardView says where deliveries are forwarded.
 type forwardView struct{ URL, Short string }
+
+func (c *Console) forwardView() forwardView {
+	to := c.Inspector.Forward()
+	return forwardView{to, shortURL(to)}
+}
 
 func shortURL(raw string) string {
 	_, short, found := strings.Cut(raw, "://")
@@ -128,74 +103,49 @@ func shortURL(raw string) string {
 	return strings.TrimSuffix(short, "/")
 }
 
-var chipKinds = [...]struct{ name, is string }{{"All", ""}, {"Rejected", "rejected"}, {"Duplicate", "duplicate"}, {"Changed", "changed"}, {"Failed", "failed"}}
+var chipKinds = [...][2]string{{"All", ""}, {"Rejected", "rejected"}, {"Duplicate", "duplicate"}, {"Changed", "changed"}, {"Failed", "failed"}}
 
-// chips are the links that select kinds of deliveries.
-func (c *Console) chips(ctx context.Context, q deliveryQuery) (chips []chipView, err error) {
-	current := q.Is
-	for _, kind := range chipKinds {
-		q := q
-		q.Is, q.Before = kind.is, 0
-		n, err := c.Inspector.Count(ctx, q.filter(c.zone()))
-		if err != nil {
-			return nil, err
+// deliveriesPage shows the list, and beside it the delivery of the address or the first.
+func (c *Console) deliveriesPage(w http.ResponseWriter, r *http.Request) {
+	var number int64
+	if text := r.PathValue("number"); text != "" {
+		if number = numberOf(r); number <= 0 {
+			http.NotFound(w, r)
+			return
 		}
-		chips = append(chips, chipView{kind.name, q.path(0), n, current == kind.is})
 	}
-	return chips, nil
-}
-
-func (c *Console) deliveriesPage(w http.ResponseWriter, r *http.Request) { c.showDeliveries(w, r, 0) }
-
-// deliveryPage shows one delivery beside the list.
-func (c *Console) deliveryPage(w http.ResponseWriter, r *http.Request) {
-	number, err := strconv.ParseInt(r.PathValue("number"), 10, 64)
-	if err != nil || number <= 0 {
-		http.NotFound(w, r)
-		return
-	}
-	c.showDeliveries(w, r, number)
-}
-
-func (c *Console) showDeliveries(w http.ResponseWriter, r *http.Request, number int64) {
-	ctx, q := r.Context(), deliveryQueryOf(r)
-	view, err := c.deliveriesView(ctx, q)
+	q, shown, tab := deliveryQuery(r), number, r.FormValue("tab")
+	view, err := c.deliveriesView(r.Context(), q)
 	if err != nil {
 		c.fail(w, r, err)
 		return
 	}
-	shown := number
-	if shown == 0 {
-		shown, _ = strconv.ParseInt(r.FormValue(shownParameterName), 10, 64)
-	}
-	if shown <= 0 && len(view.Rows) > 0 {
-		shown = view.Rows[0].Number
+	p := page{Title: "Deliveries", Current: "deliveries", Live: "deliveries", Data: view}
+	self := q.with("tab", tab)
+	if number == 0 {
+		if shown, _ = strconv.ParseInt(r.FormValue(shownParameterName), 10, 64); shown <= 0 && len(view.Rows) > 0 {
+			shown = view.Rows[0].Number
+		}
+		if shown > 0 {
+			self = self.with(shownParameterName, strconv.FormatInt(shown, 10))
+		}
+		p.Self = self.Address()
+	} else {
+		p.Title, p.Self, view.Opened = fmt.Sprintf("Delivery %d", number), self.Beside(number), true
 	}
 	if shown > 0 {
-		options := detailOptions{tab: r.FormValue("tab"), reveal: r.Method == http.MethodPost, query: q}
-		view.Detail, err = c.deliveryView(ctx, shown, options)
-		if err != nil {
+		view.Detail, err = c.deliveryView(r.Context(), shown, detailOptions{tab: tab, reveal: r.Method == http.MethodPost, query: q})
+		switch {
+		case err != nil:
 			c.fail(w, r, err)
 			return
-		}
-		if view.Detail == nil && number > 0 {
+		case view.Detail == nil && number > 0:
 			c.noDelivery(w, r, number)
 			return
 		}
 	}
-	view.Opened = number > 0
 	for i := range view.Rows {
 		view.Rows[i].On = view.Rows[i].Number == shown
-	}
-	p := page{Title: "Deliveries", Current: "deliveries", Live: "deliveries", Self: q.path(number), Data: view}
-	if number == 0 && shown > 0 {
-		p.Self = withParameter(p.Self, shownParameterName, strconv.FormatInt(shown, 10))
-	}
-	if tab := r.FormValue("tab"); tab != "" {
-		p.Self = withParameter(p.Self, "tab", tab)
-	}
-	if number > 0 {
-		p.Title = fmt.Sprintf("Delivery %d", number)
 	}
 	c.render(w, r, "deliveries", p)
 }
@@ -204,46 +154,37 @@ func (c *Console) noDelivery(w http.ResponseWriter, r *http.Request, number int6
 	c.render(w, r, "no-delivery", page{Title: "No delivery", Current: "deliveries", Status: http.StatusNotFound, Data: number})
 }
 
-func (c *Console) deliveriesView(ctx context.Context, q deliveryQuery) (*deliveriesView, error) {
-	view := &deliveriesView{Query: q, Sandbox: c.sandbox(), Clear: "/console/deliveries", Forward: c.forwardView()}
-	filter := q.filter(c.zone())
-	list, err := c.Inspector.List(ctx, filter, deliveriesShown+1)
+func (c *Console) deliveriesView(ctx context.Context, q query) (*deliveriesView, error) {
+	first := q.with("before", "")
+	view := &deliveriesView{Query: q, Sandbox: c.sandbox(), Forward: c.forwardView(), Many: deliveriesPath + "/replay?" + first.values.Encode()}
+	list, err := c.Inspector.List(ctx, filterOf(q, c.zone()), deliveriesShown+1)
 	if err != nil {
 		return nil, err
 	}
 	if len(list) > deliveriesShown {
 		list = list[:deliveriesShown]
-		older := q
-		older.Before = list[deliveriesShown-1].Number
-		view.Older = older.path(0)
+		view.Older = q.with("before", strconv.FormatInt(list[deliveriesShown-1].Number, 10)).Address()
+	}
+	if q.Get("before") != "" {
+		view.Latest = first.Address()
 	}
 	for _, d := range list {
 		view.Rows = append(view.Rows, c.deliveryRow(d, q))
 	}
-	if view.Chips, err = c.chips(ctx, q); err != nil {
-		return nil, err
-	}
-	if view.Total = view.Chips[0].Count; q.Q != "" || q.From != "" || q.To != "" {
-		if view.Total, err = c.Inspector.Count(ctx, inspect.Filter{}); err != nil {
+	for _, kind := range chipKinds {
+		chip := first.with("is", kind[1])
+		n, err := c.Inspector.Count(ctx, filterOf(chip, c.zone()))
+		if err != nil {
 			return nil, err
 		}
+		view.Chips = append(view.Chips, chipView{Name: kind[0], Path: chip.Address(), Count: n, Current: q.Get("is") == kind[1]})
 	}
-	view.None = view.Total == 0
-	if view.Histogram, err = c.histogram(ctx); err != nil {
+	if view.Total, err = c.Inspector.Count(ctx, inspect.Filter{}); err != nil {
 		return nil, err
 	}
-	if q.Before > 0 {
-		latest := q
-		latest.Before = 0
-		view.Latest = latest.path(0)
-	}
-	view.Many = "/console/deliveries/replay?" + q.values().Encode()
-	return view, nil
-}
-
-func (c *Console) forwardView() forwardView {
-	to := c.Inspector.Forward()
-	return forwardView{to, shortURL(to)}
+	view.None = view.Total == 0
+	view.Histogram, err = c.histogram(ctx)
+	return view, err
 }
 
 // histogram shows the deliveries of the last ten minutes.
@@ -253,7 +194,7 @@ type histogram struct {
 	Count, Rejected int
 }
 
-// bar is one rectangle, in the units of the SVG.
+// histogramBar is one rectangle, in the units of the SVG.
 type histogramBar struct {
 	Class     string
 	X         int
@@ -261,43 +202,28 @@ type histogramBar struct {
 }
 
 func (c *Console) histogram(ctx context.Context) (histogram, error) {
-	end := c.Now().Truncate(histogramStep).Add(histogramStep)
-	start := end.Add(-histogramBars * histogramStep)
+	const height = 30.0
+	start := c.Now().Truncate(histogramStep).Add((1 - histogramBars) * histogramStep)
 	buckets, err := c.Inspector.Histogram(ctx, start, histogramStep)
-	return newHistogram(buckets, start, c.zone()), err
-}
-
-func newHistogram(buckets []inspect.Bucket, start time.Time, zone *time.Location) histogram {
-	const height, least = 30.0, 1.5
-	h := histogram{From: start.In(zone).Format("15:04")}
-	buckets = buckets[:min(len(buckets), histogramBars)]
-	largest := 6
+	h, largest := histogram{From: start.In(c.zone()).Format("15:04")}, 6
 	for _, b := range buckets {
 		largest = max(largest, b.Total)
+	}
+	for i, b := range buckets[:min(len(buckets), histogramBars)] {
 		h.Count += b.Total
 		h.Rejected += b.Rejected
-	}
-	for i, b := range buckets {
 		unit := (height - 3) / float64(largest)
-		tall, bad := unit*float64(b.Total-b.Rejected), 0.0
-		if tall = max(tall, least); b.Total > 0 && b.Total == b.Rejected {
-			tall = 0
-		}
-		if b.Rejected > 0 {
-			bad = max(unit*float64(b.Rejected), 3)
-		}
+		good, bad := max(1.5, unit*float64(b.Total-b.Rejected)), unit*float64(b.Rejected)
 		class := ""
-		if i == len(buckets)-1 {
+		if i == histogramBars-1 {
 			class = "n"
 		}
-		if tall > 0 {
-			h.Bars = append(h.Bars, histogramBar{class, 10 * i, height - tall, tall})
-		}
+		h.Bars = append(h.Bars, histogramBar{class, 10 * i, height - good, good})
 		if bad > 0 {
-			h.Bars = append(h.Bars, histogramBar{"b", 10 * i, height - tall - bad, bad})
+			h.Bars = append(h.Bars, histogramBar{"b", 10 * i, height - good - bad, bad})
 		}
 	}
-	return h
+	return h, err
 }
 
 func (c *Console) countDeliveries(ctx context.Context) int {

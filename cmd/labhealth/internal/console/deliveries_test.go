@@ -239,7 +239,7 @@ func TestDeliveries(t *testing.T) {
 
 	page = s.get(fmt.Sprintf("/console/deliveries/%d?q=glucose", second), 200)
 	s.contains(page, "Verified and stored", "a signature matches the body and the secret", "the timestamp is 2 s old", "14:32:07.412", "attempt 1, ", "3 of 96 new", "1 added, 2 updated, 93 same",
-		"the sender is done", "What changed in the store", "member-0192, glucose, freestyle_libre", "against #1 of 14:32:07", "87 lines are the same",
+		"the sender is done", "What changed in the store", "member-0192, glucose, freestyle_libre", "against #1 of 14:32:07", "95 lines the same",
 		`<td class="nowrap">Sat 21 Nov 13:35</td><td class="num"><span class="was">101</span></td><td class="num"><b>121</b> <span class="faint">mg/dL</span></td><td class="quiet drop">updated, was of 14:32:07</td>`,
 		`<td class="num"><span class="faint">none</span></td><td class="num"><b>109</b>`, `<del><span class="l">`, `<mark>121</mark>`,
 		`<div class="detail open" id="detail">`, `href="/console/deliveries?q=glucose">`, `href="/console/deliveries/2?q=glucose&amp;tab=body"`,
@@ -258,11 +258,9 @@ func TestDeliveries(t *testing.T) {
 	s.lacks(page, "Invented", "Person", "1990-01-01")
 	page = s.post(fmt.Sprintf("/console/deliveries/%d/reveal?tab=body", order), nil, 200)
 	s.contains(page, "Invented", "Person", "1990-01-01")
-	for _, tab := range []string{"go", "body", "diff", "other"} {
+	for _, tab := range []string{"body", "diff", "other"} {
 		s.lacks(s.get(fmt.Sprintf("/console/deliveries/%d?tab=%s", order, tab), 200), "Invented", "1990-01-01")
 	}
-	page = s.get(fmt.Sprintf("/console/deliveries/%d?tab=go", second), 200)
-	s.contains(page, "*webhooks.Samples", "Data.Source.Provider", "freestyle_libre", "{Timestamp: 2026-11-21T06:00:00Z, Value: 100, Unit: &#34;mg/dL&#34;}", "Samples: 96 keys")
 	for path, want := range map[string]int{"?is=rejected": 2, "?is=failed": 1, "?q=order%3A2435c390-6f52-4a88-8d0e-2f1f5a3c9e01": 3, "?q=zzz": 0, "?before=3": 2, "?from=2026-11-23T14:32&to=2026-11-23T14:33": 6, "?to=2026-11-23T14:32": 0} {
 		if got := strings.Count(s.get("/console/deliveries"+path, 200), `<li id="d`); got != want {
 			t.Errorf("%s: %d rows, want %d", path, got, want)
@@ -317,8 +315,12 @@ func TestDeliveryActions(t *testing.T) {
 			t.Errorf("%s: %d deliveries, to %s", as, got, to)
 		}
 	}
-	s.post(path+"/replay", url.Values{"as": {"later"}}, 400)
-	s.post(path+"/replay", url.Values{"as": {"-1"}}, 400)
+	before := s.console.countDeliveries(t.Context())
+	for _, as := range []string{"later", "-1", "3601", ""} {
+		if to := s.post(path+"/replay", url.Values{"as": {as}}, 303); to != path || s.console.countDeliveries(t.Context()) != before {
+			t.Errorf("%q: to %s, %d deliveries", as, to, s.console.countDeliveries(t.Context()))
+		}
+	}
 	if to := s.post(path+"/replay", url.Values{"as": {"3600"}}, 303); to != path {
 		t.Errorf("to %s", to)
 	}
@@ -363,20 +365,20 @@ func TestDeliveryCommand(t *testing.T) {
 	want := `curl -X POST 'http://localhost:3000/webhooks' \
   -H 'svix-id: msg_a' \
   -H 'svix-signature: v1,a'\''b' \
-  --data-binary '{"a":"it'\''s $HOME"}'
+  --data-raw '{"a":"it'\''s $HOME"}'
 `
-	if got := deliveryCommand("", h, []byte(`{"a":"it's $HOME"}`)); got != want {
+	if got := curlOfDelivery("", h, []byte(`{"a":"it's $HOME"}`)).String(); got != want {
 		t.Errorf("got %s", got)
 	}
-	for _, body := range []string{"@file", "\xff", "a\x00b", "a\r\nb", strings.Repeat("a", maxInlineBody+1)} {
-		if got := deliveryCommand("http://x/", nil, []byte(body)); !strings.HasPrefix(got, "base64 -d <<'EOF' |\n") || !strings.HasSuffix(got, "--data-binary @-\n") {
+	for _, body := range []string{"\xff", "a\x00b", "a\r\nb", strings.Repeat("a", maxArgument+1)} {
+		if got := curlOfDelivery("http://x/", nil, []byte(body)).String(); !strings.HasPrefix(got, "base64 -d <<'BODY' | curl ") || !strings.Contains(got, "--data-binary @-\n") {
 			t.Errorf("%.10q: got %.200s", body, got)
 		}
 	}
 	s := newDeliveriesSite(t)
 	n := s.deliver("msg_a", deliverySecret, samplesBody(1), 4*time.Minute)
 	got := s.post(fmt.Sprintf("/console/deliveries/%d/curl", n), nil, 200)
-	s.contains(got, "-H 'svix-timestamp: 1795444327'", "--data-binary '"+samplesBody(1)+"'", "'"+s.app.URL+"/webhooks'")
+	s.contains(got, "-H 'svix-timestamp: 1795444327'", "--data-raw '"+samplesBody(1)+"'", "'"+s.app.URL+"/webhooks'")
 	s.lacks(got, deliverySecret, "of-the-application")
 	s.post("/console/deliveries/99/curl", nil, 409)
 	if got := s.post(fmt.Sprintf("/console/deliveries/%d/body", n), nil, 200); got != samplesBody(1) {
@@ -411,7 +413,7 @@ func TestHostileDeliveries(t *testing.T) {
 			numbers = append(numbers, s.deliver(id+strings.ReplaceAll(name, " ", "_"), deliverySecret, body, 0))
 		}
 		for _, number := range numbers {
-			for _, path := range []string{"?tab=diff", "?tab=body", "?tab=go", "/edit"} {
+			for _, path := range []string{"?tab=diff", "?tab=body", "/edit"} {
 				start := time.Now()
 				page := s.get(fmt.Sprintf("/console/deliveries/%d%s", number, path), 200)
 				if took := time.Since(start); took > 3*time.Minute {

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"net/http"
 	"net/url"
 	"slices"
@@ -25,19 +24,18 @@ import (
 
 // Limits of the actions.
 const (
-	maxUnconfirmed = 100      // deliveries that are replayed without a confirmation
-	maxEdit        = 1 << 20  // bytes of a body that is edited in the browser
-	maxInlineBody  = 64 << 10 // bytes of a body within a curl command
+	maxUnconfirmed = 100     // deliveries that are replayed without a confirmation
+	maxEdit        = 1 << 20 // bytes of a body that is edited in the browser
 	replayWait     = 3 * time.Second
 	maxDelay       = time.Hour
 )
 
-// jobs are replays that go on after the response to the request that started them.
+// replayJobs are replays that go on after the response to the request that started them.
 type replayJobs struct {
 	mu      sync.Mutex
 	closed  bool
-	cancel  context.CancelFunc
 	ctx     context.Context
+	cancel  context.CancelFunc
 	running sync.WaitGroup
 }
 
@@ -66,43 +64,40 @@ func (j *replayJobs) close() {
 	j.running.Wait()
 }
 
+// errGoesOn says that a replay has no result yet.
+const errGoesOn = warning("The application has not responded yet. What is sent appears in the list.")
+
 // replay sends deliveries again. It waits for the result for a short time; what takes longer goes
-// on in the background.
-func (c *Console) replay(ctx context.Context, r inspect.Replay, after time.Duration) (numbers []int64, done bool, err error) {
-	type result struct {
-		numbers []int64
-		err     error
-	}
-	finished := make(chan result, 1)
+// on in the background, with errGoesOn.
+func (c *Console) replay(ctx context.Context, r inspect.Replay, after time.Duration) ([]int64, error) {
+	var numbers []int64
+	var failed error
+	finished := make(chan struct{})
 	started := c.jobs.start(func(ctx context.Context) {
+		defer close(finished)
 		select {
 		case <-ctx.Done():
-			finished <- result{nil, ctx.Err()}
+			failed = ctx.Err()
 			return
 		case <-time.After(after):
 		}
-		numbers, err := c.Inspector.Replay(ctx, r)
-		switch {
-		case err != nil && ctx.Err() != nil:
-			c.Log.Warn("console: a replay was interrupted", "sent", len(numbers))
-		case err != nil:
-			c.Log.Error("console: a replay failed", "sent", len(numbers), "error", err)
+		if numbers, failed = c.Inspector.Replay(ctx, r); failed != nil {
+			c.Log.Error("console: a replay failed or was interrupted", "sent", len(numbers), "error", failed)
 		}
-		finished <- result{numbers, err}
 	})
 	if !started {
-		return nil, true, errors.New("the console is being closed")
+		return nil, errors.New("the console is being closed")
 	}
 	if after > 0 {
-		return nil, false, nil
+		return nil, errGoesOn
 	}
 	select {
-	case f := <-finished:
-		return f.numbers, true, f.err
+	case <-finished:
+		return numbers, failed
 	case <-ctx.Done():
 	case <-time.After(replayWait):
 	}
-	return nil, false, nil
+	return nil, errGoesOn
 }
 
 func numberOf(r *http.Request) int64 {
@@ -111,105 +106,95 @@ func numberOf(r *http.Request) int64 {
 }
 
 // replayDelivery replays one delivery: again, twice, later or with a new ID.
-func (c *Console) replayDelivery(w http.ResponseWriter, r *http.Request) {
+func (c *Console) replayDelivery(r *http.Request) (path, done string, err error) {
 	n := numberOf(r)
 	replay := inspect.Replay{Numbers: []int64{n}}
 	var after time.Duration
-	how := r.PostFormValue("as")
-	switch how {
+	path = deliveryPath(n)
+	switch as := r.PostFormValue("as"); as {
 	case "again":
 	case "twice":
 		replay.Copies = 2
 	case "new":
 		replay.NewID = true
 	default:
-		seconds, err := strconv.Atoi(how)
+		seconds, err := strconv.Atoi(as)
 		after = time.Duration(seconds) * time.Second
 		if err != nil || after <= 0 || after > maxDelay {
-			http.Error(w, "as: it must be again, twice, new, or a number of seconds from 1 to 3600", http.StatusBadRequest)
-			return
+			return path, "", errors.New("as must be again, twice, new, or a number of seconds from 1 to 3600")
 		}
 	}
-	own := fmt.Sprintf("/console/deliveries/%d", n)
-	numbers, done, err := c.replay(r.Context(), replay, after)
+	numbers, err := c.replay(r.Context(), replay, after)
 	switch {
-	case err != nil:
-		c.back(w, r, own, "bad", "Not replayed: "+err.Error())
-	case after > 0:
-		c.back(w, r, own, "ok", fmt.Sprintf("Delivery %d is sent again in %s.", n, age(after)))
-	case !done || len(numbers) == 0:
-		c.back(w, r, own, "warn", "The application has not responded yet. The replay appears in the list.")
-	default:
-		tone, text := c.replayed(r.Context(), numbers)
-		c.back(w, r, fmt.Sprintf("/console/deliveries/%d", numbers[0]), tone, text)
+	case after > 0 && errors.Is(err, errGoesOn):
+		return path, fmt.Sprintf("Delivery %d is sent again in %s.", n, age(after)), nil
+	case err != nil || len(numbers) == 0:
+		return path, "", err
 	}
+	done, err = c.replayed(r.Context(), "Replayed.", numbers)
+	return deliveryPath(numbers[0]), done, err
 }
 
 // replayed says what became of the first replay.
-func (c *Console) replayed(ctx context.Context, numbers []int64) (tone, text string) {
-	text = "Replayed."
+func (c *Console) replayed(ctx context.Context, text string, numbers []int64) (done string, err error) {
 	if len(numbers) > 1 {
 		text = fmt.Sprintf("Replayed %d times.", len(numbers))
 	}
 	d, ok, err := c.Inspector.Get(ctx, numbers[0])
-	switch {
-	case err != nil || !ok || d.Forward == nil:
-		return "ok", text
-	case d.Forward.StatusCode == 0:
-		return "warn", text + " The application did not respond."
-	case d.Forward.StatusCode/100 != 2:
-		return "warn", fmt.Sprintf("%s The application responded %d in %s.", text, d.Forward.StatusCode, tookText(d.Forward.Took))
-	default:
-		return "ok", fmt.Sprintf("%s The application responded %d in %s.", text, d.Forward.StatusCode, tookText(d.Forward.Took))
+	if err != nil || !ok || d.Forward == nil {
+		return text, nil
 	}
+	if d.Forward.StatusCode == 0 {
+		return "", warning(text + " The application did not respond.")
+	}
+	text = fmt.Sprintf("%s The application responded %d in %s.", text, d.Forward.StatusCode, tookText(d.Forward.Took))
+	if d.Forward.StatusCode/100 != 2 {
+		return "", warning(text)
+	}
+	return text, nil
 }
 
 // replayView is the data of the template replay-many.
 type replayView struct {
-	Query   deliveryQuery
+	Query   query // before ends the replay, so that it has what was counted
 	Order   string
 	NewID   bool
 	Count   int
-	Before  int64 // the replay ends before this number, so that it has what was counted
-	Confirm bool  // the number must be confirmed
+	Confirm bool // the number must be confirmed
 	Error   string
 	Forward forwardView
 	Back    string
 }
 
 // replayPage shows how many deliveries would be replayed.
-func (c *Console) replayPage(w http.ResponseWriter, r *http.Request) { c.showReplay(w, r, "") }
+func (c *Console) replayPage(w http.ResponseWriter, r *http.Request) {
+	_, problem := parseTimes(deliveryQuery(r), c.zone())
+	c.showReplay(w, r, problem)
+}
 
-func (c *Console) showReplay(w http.ResponseWriter, r *http.Request, problem string) {
-	q := deliveryQueryOf(r)
-	if err := checkTimes(q, c.zone()); err != nil && problem == "" {
-		problem = err.Error()
+func (c *Console) showReplay(w http.ResponseWriter, r *http.Request, problem error) {
+	q := deliveryQuery(r)
+	view := replayView{Query: q, Order: r.FormValue("order"), NewID: r.FormValue("new") != "", Forward: c.forwardView(), Back: q.with("before", "").Address()}
+	p := page{Title: "Replay", Current: "deliveries", Data: &view}
+	if problem != nil {
+		view.Error, p.Status = problem.Error(), http.StatusUnprocessableEntity
 	}
-	view := replayView{Query: q, Order: r.FormValue("order"), NewID: r.FormValue("new") != "", Before: q.Before, Error: problem, Forward: c.forwardView()}
-	if view.Before == 0 {
+	if q.Get("before") == "" {
 		latest, err := c.Inspector.List(r.Context(), inspect.Filter{}, 1)
 		if err != nil {
 			c.fail(w, r, err)
 			return
 		}
 		if len(latest) > 0 {
-			view.Before = latest[0].Number + 1
+			view.Query = q.with("before", strconv.FormatInt(latest[0].Number+1, 10))
 		}
 	}
-	f := q.filter(c.zone())
-	f.Before = view.Before
-	var err error
-	if view.Count, err = c.countReplayed(r.Context(), f); err != nil {
+	n, err := c.countReplayed(r.Context(), filterOf(view.Query, c.zone()))
+	if err != nil {
 		c.fail(w, r, err)
 		return
 	}
-	view.Confirm = view.Count > maxUnconfirmed
-	q.Before = 0
-	view.Back = q.path(0)
-	p := page{Title: "Replay", Current: "deliveries", Data: view}
-	if problem != "" {
-		p.Status = http.StatusUnprocessableEntity
-	}
+	view.Count, view.Confirm = n, n > maxUnconfirmed
 	c.render(w, r, "replay-many", p)
 }
 
@@ -220,64 +205,58 @@ func (c *Console) countReplayed(ctx context.Context, f inspect.Filter) (int, err
 	if err != nil || f.Is == "rejected" || strings.Contains(f.Query, "is:rejected") {
 		return n, err
 	}
-	if f.Is != "" {
-		f.Query = strings.TrimSpace(f.Query + " is:rejected")
-	} else {
-		f.Is = "rejected"
-	}
+	f.Query = strings.TrimSpace(f.Query + " is:rejected")
 	not, err := c.Inspector.Count(ctx, f)
 	return n - not, err
 }
 
-func checkTimes(q deliveryQuery, zone *time.Location) error {
-	from, err := parseLocal(q.From, zone)
-	if q.From != "" && err != nil {
-		return fmt.Errorf("from: %q is not a time such as 2026-11-23T09:30", q.From)
+// parseTimes returns the times of a query, which are zero if they are missing.
+func parseTimes(q query, zone *time.Location) (times [2]time.Time, err error) {
+	for i, name := range []string{"from", "to"} {
+		if text := q.Get(name); text != "" {
+			if times[i], err = parseLocal(text, zone); err != nil {
+				return times, fmt.Errorf("%s: %q is not a time such as 2026-11-23T09:30", name, text)
+			}
+		}
 	}
-	to, err := parseLocal(q.To, zone)
-	if q.To != "" && err != nil {
-		return fmt.Errorf("to: %q is not a time such as 2026-11-23T09:30", q.To)
+	if !times[0].IsZero() && !times[1].IsZero() && !times[0].Before(times[1]) {
+		return times, errors.New("from must be before to")
 	}
-	if q.From != "" && q.To != "" && !from.Before(to) {
-		return errors.New("from must be before to")
-	}
-	return nil
+	return times, nil
 }
 
 // replayMany replays what a filter selects.
 func (c *Console) replayMany(w http.ResponseWriter, r *http.Request) {
-	q := deliveryQueryOf(r)
-	order := r.PostFormValue("order")
-	if err := checkTimes(q, c.zone()); err != nil {
-		c.showReplay(w, r, err.Error())
+	q := deliveryQuery(r)
+	f, order := filterOf(q, c.zone()), r.PostFormValue("order")
+	if _, err := parseTimes(q, c.zone()); err != nil {
+		c.showReplay(w, r, err)
 		return
 	}
-	if !slices.Contains([]string{"", "received", "reversed", "shuffled"}, order) {
-		c.showReplay(w, r, "order must be received, reversed or shuffled")
-		return
-	}
-	f := q.filter(c.zone())
 	n, err := c.countReplayed(r.Context(), f)
 	switch {
 	case err != nil:
 		c.fail(w, r, err)
 		return
+	case !slices.Contains([]string{"", "received", "reversed", "shuffled"}, order):
+		err = errors.New("order must be received, reversed or shuffled")
 	case n == 0:
-		c.showReplay(w, r, "No delivery is selected.")
-		return
+		err = errors.New("No delivery is selected.") //nolint:staticcheck // a sentence for a page
 	case n > maxUnconfirmed && r.PostFormValue("confirm") == "":
-		c.showReplay(w, r, fmt.Sprintf("Confirm that %s are sent.", countOf(n, "delivery")))
+		err = fmt.Errorf("Confirm that %s are sent.", countOf(n, "delivery")) //nolint:staticcheck // a sentence for a page
+	}
+	if err != nil {
+		c.showReplay(w, r, err)
 		return
 	}
-	numbers, done, err := c.replay(r.Context(), inspect.Replay{Filter: &f, Order: order, NewID: r.PostFormValue("new") != ""}, 0)
-	q.Before = 0
+	numbers, err := c.replay(r.Context(), inspect.Replay{Filter: &f, Order: order, NewID: r.PostFormValue("new") != ""}, 0)
 	switch {
+	case errors.Is(err, errGoesOn):
+		c.back(w, r, deliveriesPath, "ok", countOf(n, "delivery")+" are being sent again.")
 	case err != nil:
-		c.back(w, r, q.path(0), "bad", fmt.Sprintf("%s of %s were sent again: %v", number(len(numbers)), countOf(n, "delivery"), err))
-	case done:
-		c.back(w, r, "/console/deliveries", "ok", countOf(len(numbers), "delivery")+" sent again.")
+		c.back(w, r, q.with("before", "").Address(), "bad", fmt.Sprintf("%s of %s were sent again: %v", number(len(numbers)), countOf(n, "delivery"), err))
 	default:
-		c.back(w, r, "/console/deliveries", "ok", countOf(n, "delivery")+" are being sent again.")
+		c.back(w, r, deliveriesPath, "ok", countOf(len(numbers), "delivery")+" sent again.")
 	}
 }
 
@@ -294,9 +273,7 @@ type editView struct {
 }
 
 // editPage shows the body to be edited. A body with hidden values is shown after a POST only.
-func (c *Console) editPage(w http.ResponseWriter, r *http.Request) {
-	c.showEdit(w, r, "", "")
-}
+func (c *Console) editPage(w http.ResponseWriter, r *http.Request) { c.showEdit(w, r, "", "") }
 
 func (c *Console) showEdit(w http.ResponseWriter, r *http.Request, body, problem string) {
 	d, ok, err := c.Inspector.Get(r.Context(), numberOf(r))
@@ -308,37 +285,24 @@ func (c *Console) showEdit(w http.ResponseWriter, r *http.Request, body, problem
 		c.noDelivery(w, r, numberOf(r))
 		return
 	}
-	view := editView{Number: d.Number, Type: newEventType(d.Type), Body: body, Error: problem, Forward: c.forwardView()}
-	if problem == "" {
-		view.fill(d.Body, r.Method == http.MethodPost)
-	}
+	view := editView{Number: d.Number, Type: newEventType(d.Type), Error: problem, Forward: c.forwardView()}
+	p := page{Title: fmt.Sprintf("Edit delivery %d", d.Number), Current: "deliveries", Data: &view}
 	switch {
+	case problem != "":
+		view.Body, p.Status = body, http.StatusUnprocessableEntity
 	case d.Body == nil && d.Size > 0:
 		view.TooLarge = "The body was too large to be kept."
 	case len(d.Body) > maxEdit:
 		view.TooLarge = "The body has " + sizeOf(len(d.Body)) + ". Bodies of at most 1 MiB can be edited here: download it, and send it with another program."
 	case !utf8.Valid(d.Body):
 		view.TooLarge = "The body is not UTF-8 and cannot be edited in a browser."
-	}
-	if view.TooLarge != "" {
-		view.Body, view.Ask = "", false
+	case r.Method != http.MethodPost && hidesSome(d.Body):
+		view.Ask = true
+	default:
+		view.Body = editable(d.Body)
 	}
 	view.Rows = min(40, max(12, strings.Count(view.Body, "\n")+2))
-	p := page{Title: fmt.Sprintf("Edit delivery %d", d.Number), Current: "deliveries", Data: view}
-	if problem != "" {
-		p.Status = http.StatusUnprocessableEntity
-	}
 	c.render(w, r, "edit-delivery", p)
-}
-
-// fill sets the body, if it is small enough, and has no hidden values or was asked for.
-func (v *editView) fill(body []byte, asked bool) {
-	if len(body) > maxEdit {
-		return
-	}
-	if v.Ask = !asked && hidesSome(body); !v.Ask {
-		v.Body = editable(body)
-	}
 }
 
 // hidesSome reports whether a body of an event has values that are hidden.
@@ -380,17 +344,21 @@ func (c *Console) editDelivery(w http.ResponseWriter, r *http.Request) {
 		c.showEdit(w, r, body, problem)
 		return
 	}
-	n := numberOf(r)
-	numbers, done, err := c.replay(r.Context(), inspect.Replay{Numbers: []int64{n}, Body: []byte(body)}, 0)
-	switch {
-	case err != nil:
-		c.showEdit(w, r, body, "Not sent: "+err.Error())
-	case !done || len(numbers) == 0:
-		c.back(w, r, "/console/deliveries", "warn", "The application has not responded yet. The delivery appears in the list.")
-	default:
-		tone, text := c.replayed(r.Context(), numbers)
-		c.back(w, r, fmt.Sprintf("/console/deliveries/%d", numbers[0]), tone, strings.Replace(text, "Replayed.", "Sent with a new ID.", 1))
+	numbers, err := c.replay(r.Context(), inspect.Replay{Numbers: []int64{numberOf(r)}, Body: []byte(body)}, 0)
+	if errors.Is(err, errGoesOn) || err == nil && len(numbers) == 0 {
+		c.back(w, r, deliveriesPath, "warn", errGoesOn.Error())
+		return
 	}
+	if err != nil {
+		c.showEdit(w, r, body, "Not sent: "+err.Error())
+		return
+	}
+	tone := "ok"
+	text, err := c.replayed(r.Context(), "Sent with a new ID.", numbers)
+	if err != nil {
+		tone, text = "warn", err.Error()
+	}
+	c.back(w, r, deliveryPath(numbers[0]), tone, text)
 }
 
 // jsonProblem returns what is wrong with a document, with the line and the column.
@@ -439,49 +407,16 @@ func (c *Console) deliveryCurl(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
-	fmt.Fprint(w, deliveryCommand(c.Inspector.Forward(), header, body))
-}
-
-// deliveryCommand returns a command for a POSIX shell that posts the exact bytes of the body.
-func deliveryCommand(target string, header http.Header, body []byte) string {
-	if target == "" {
-		target = "http://localhost:3000/webhooks"
-	}
-	var b strings.Builder
-	inline := utf8.Valid(body) && len(body) <= maxInlineBody && !bytes.HasPrefix(body, []byte("@")) && !bytes.ContainsAny(body, "\x00\r")
-	if !inline {
-		fmt.Fprintf(&b, "base64 -d <<'EOF' |\n%sEOF\n", base64Lines(body))
-	}
-	fmt.Fprintf(&b, "curl -X POST %s", shellQuote(target))
-	for _, name := range slices.Sorted(maps.Keys(header)) {
-		if isSecretHeader(name) || slices.Contains([]string{"Content-Length", "Host", "Accept-Encoding", "Connection", "Transfer-Encoding"}, name) {
-			continue
-		}
-		for _, value := range header[name] {
-			fmt.Fprintf(&b, " \\\n  -H %s", shellQuote(strings.ToLower(name)+": "+value))
-		}
-	}
-	if inline {
-		fmt.Fprintf(&b, " \\\n  --data-binary %s", shellQuote(string(body)))
-	} else {
-		b.WriteString(" \\\n  --data-binary @-")
-	}
-	b.WriteString("\n")
-	return b.String()
+	fmt.Fprint(w, curlOfDelivery(c.Inspector.Forward(), header, body))
 }
 
 // setForward changes where deliveries are forwarded.
-func (c *Console) setForward(w http.ResponseWriter, r *http.Request) {
-	to := strings.TrimSpace(r.PostFormValue("url"))
-	if err := c.Inspector.SetForward(to); err != nil {
-		c.back(w, r, "/console/deliveries", "bad", sentence(err))
-		return
+func (c *Console) setForward(r *http.Request) (path, done string, err error) {
+	err = c.Inspector.SetForward(strings.TrimSpace(r.PostFormValue("url")))
+	if to := c.forwardView().Short; to != "" {
+		return deliveriesPath, "Deliveries are forwarded to " + to + ".", err
 	}
-	if to == "" {
-		c.back(w, r, "/console/deliveries", "ok", "Deliveries are not forwarded anymore.")
-		return
-	}
-	c.back(w, r, "/console/deliveries", "ok", "Deliveries are forwarded to "+c.forwardView().Short+".")
+	return deliveriesPath, "Deliveries are not forwarded anymore.", err
 }
 
 // sendView is the data of the template send-event.
@@ -494,7 +429,7 @@ type sendView struct {
 	Error string
 }
 
-// undocumented types cannot be invented.
+// testEventTypes returns the types that can be invented: the others are not documented.
 func testEventTypes() []string {
 	var types []string
 	for _, t := range webhooks.EventTypes() {
@@ -506,37 +441,30 @@ func testEventTypes() []string {
 	return types
 }
 
-func (c *Console) sendPage(w http.ResponseWriter, r *http.Request) { c.showSend(w, r, "") }
-
-func (c *Console) showSend(w http.ResponseWriter, r *http.Request, problem string) {
+// sendPage lets the sandbox send an invented event.
+func (c *Console) sendPage(w http.ResponseWriter, r *http.Request) {
 	const most = 200
+	view := sendView{Types: testEventTypes(), Type: r.FormValue("type")}
+	p := page{Title: "Send a test event", Current: "deliveries", Data: &view}
+	user, err := uuid.Parse(r.FormValue("user"))
+	if view.User = user; r.Method == http.MethodPost {
+		if err == nil {
+			err = c.Server.SendEvent(user, view.Type)
+		}
+		if err == nil {
+			c.back(w, r, deliveriesPath+"?"+url.Values{"q": {"user:" + user.String()}}.Encode(), "ok", "The event was sent.")
+			return
+		}
+		view.Error, p.Status = sentence(err), http.StatusUnprocessableEntity
+	}
 	users, err := c.Client.Users.List(r.Context(), labhealth.ListUsersParams{Limit: most})
 	if err != nil {
 		c.fail(w, r, err)
 		return
 	}
-	view := sendView{Users: users.Users, More: users.Total > most, Types: testEventTypes(), Type: r.FormValue("type"), Error: problem}
-	view.User, _ = uuid.Parse(r.FormValue("user"))
+	view.Users, view.More = users.Users, users.Total > most
 	if view.Type == "" {
 		view.Type = "daily.data.glucose.created"
 	}
-	p := page{Title: "Send a test event", Current: "deliveries", Data: view}
-	if problem != "" {
-		p.Status = http.StatusUnprocessableEntity
-	}
 	c.render(w, r, "send-event", p)
-}
-
-// sendEvent lets the sandbox send an invented event.
-func (c *Console) sendEvent(w http.ResponseWriter, r *http.Request) {
-	user, err := uuid.Parse(r.PostFormValue("user"))
-	if err != nil {
-		c.showSend(w, r, "user: choose one of the users")
-		return
-	}
-	if err := c.Server.SendEvent(user, r.PostFormValue("type")); err != nil {
-		c.showSend(w, r, sentence(err))
-		return
-	}
-	c.back(w, r, "/console/deliveries?"+url.Values{"q": {"user:" + user.String()}}.Encode(), "ok", "The event was sent.")
 }

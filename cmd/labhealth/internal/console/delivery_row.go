@@ -61,9 +61,9 @@ func newEventType(text string) eventType {
 	return eventType{visible(text[:middle]), visible(text[middle:end]), visible(text[end:])}
 }
 
-func (c *Console) deliveryRow(d inspect.Delivery, q deliveryQuery) deliveryRow {
+func (c *Console) deliveryRow(d inspect.Delivery, q query) deliveryRow {
 	at, now := d.ReceivedAt.In(c.zone()), c.Now().In(c.zone())
-	row := deliveryRow{Number: d.Number, Path: q.path(d.Number), Mark: markOf(d), Type: newEventType(d.Type), At: at, Time: at.Format("15:04:05"), Who: whoOf(d)}
+	row := deliveryRow{Number: d.Number, Path: q.Beside(d.Number), Mark: markOf(d), Type: newEventType(d.Type), At: at, Time: at.Format("15:04:05"), Who: whoOf(d)}
 	if !sameDay(at, now) {
 		row.Time = at.Format("2 Jan 15:04")
 	}

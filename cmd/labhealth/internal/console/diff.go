@@ -12,7 +12,7 @@ const (
 	maxDiffBody  = 4 << 20 // bytes of either body
 	maxDiffLines = 120_000 // lines of either body that are compared
 	diffContext  = 3       // equal lines shown before and after a change
-	diffHead     = 8       // equal lines shown at the start
+	diffHead     = 200     // lines shown of a body that does not differ
 	maxDiffShown = 600     // lines shown
 )
 
@@ -27,119 +27,104 @@ func viewDiff(before, after []byte, hideBefore, hideAfter jsonOptions) jsonView 
 	if !ok || !ok2 {
 		return jsonView{Note: "One of the two bodies is not JSON, or has more than 120,000 lines: they are not compared."}
 	}
-	text := strings.Join(old.keys, "\n") + "\n"
-	edits := udiff.Lines(text, strings.Join(now.keys, "\n")+"\n")
-	all, err := udiff.ToUnifiedDiff("", "", text, edits, len(old.keys))
+	edits := udiff.Lines(old.text, now.text)
+	all, err := udiff.ToUnifiedDiff("", "", old.text, edits, diffContext)
 	if err != nil {
 		return jsonView{Note: "The bodies cannot be compared: " + err.Error()}
 	}
 	view := jsonView{Hidden: old.hidden || now.hidden, Same: len(all.Hunks) == 0}
 	if view.Same {
-		view.equal(now.lines, true, true)
+		view.Lines = now.lines[:min(len(now.lines), diffHead)]
 	}
+	y := len(view.Lines) // lines of now that are shown
 	for _, hunk := range all.Hunks {
-		view.compare(old, now, hunk.Lines)
+		view.fold(hunk.ToLine - 1 - y)
+		y = hunk.ToLine - 1
+		view.compare(old.lines[hunk.FromLine-1:], now.lines[y:], hunk.Lines)
+		for _, line := range hunk.Lines {
+			if line.Kind != udiff.Delete {
+				y++
+			}
+		}
 	}
-	if view.More > 0 {
-		view.fold(number(view.More) + " more lines differ")
+	view.fold(len(now.lines) - y)
+	if len(view.Lines) > maxDiffShown {
+		view.More, view.Lines = len(view.Lines)-maxDiffShown, view.Lines[:maxDiffShown]
 	}
-	view.More = 0
 	return view
 }
 
 // diffBody is one of the bodies: the lines that are shown, and their complete text.
 type diffBody struct {
 	lines  []jsonLine
-	keys   []string
+	text   string
 	hidden bool
 }
 
 func newDiffBody(body []byte, o jsonOptions) (diffBody, bool) {
-	o.MaxLines, o.Compact = maxDiffLines, true
+	o.MaxLines = maxDiffLines
 	shown := viewJSON(body, o)
 	o.Reveal = true
 	full := viewJSON(body, o)
 	if shown.Text || shown.More > 0 {
 		return diffBody{}, false
 	}
-	b := diffBody{lines: shown.Lines, hidden: shown.Hidden}
-	for _, line := range full.Lines {
-		var text strings.Builder
-		for _, t := range line.Tokens {
+	var text strings.Builder
+	for i, line := range full.Lines {
+		shown.Lines[i].Kept = ""
+		last := len(line.Tokens) - 1
+		for n, t := range line.Tokens {
+			if n == last {
+				t.Text = strings.TrimSuffix(t.Text, ",") // whether another element follows is no difference
+			}
 			text.WriteString(t.Text)
 		}
-		b.keys = append(b.keys, strings.TrimSuffix(text.String(), ",")) // whether another element follows is no difference
+		text.WriteByte('\n')
 	}
-	return b, true
+	return diffBody{shown.Lines, text.String(), shown.Hidden}, true
 }
 
-// compare adds the lines of two bodies: what differs, with some equal lines around it.
-func (v *jsonView) compare(old, now diffBody, ops []udiff.Line) {
-	x, y := 0, 0
-	for i := 0; i < len(ops); {
-		length := func(kind udiff.OpKind) (n int) {
-			for i+n < len(ops) && ops[i+n].Kind == kind {
-				n++
-			}
-			i += n
-			return n
-		}
-		first := i == 0
-		if same := length(udiff.Equal); same > 0 {
-			v.equal(now.lines[y:y+same], first, i == len(ops))
-			x, y = x+same, y+same
+// compare adds the lines of a hunk. Versions of each other follow each other.
+func (v *jsonView) compare(old, now []jsonLine, lines []udiff.Line) {
+	for len(lines) > 0 {
+		if lines[0].Kind == udiff.Equal {
+			v.show("", now[0])
+			old, now, lines = old[1:], now[1:], lines[1:]
 			continue
 		}
-		del, ins := length(udiff.Delete), length(udiff.Insert)
-		for n := range max(del, ins) { // versions of each other follow each other
+		del := slices.IndexFunc(lines, func(l udiff.Line) bool { return l.Kind != udiff.Delete })
+		if del < 0 {
+			del = len(lines)
+		}
+		ins := slices.IndexFunc(lines[del:], func(l udiff.Line) bool { return l.Kind != udiff.Insert })
+		if ins < 0 {
+			ins = len(lines) - del
+		}
+		for n := range max(del, ins) {
 			if n < del && n < ins {
-				markDifferences(&old.lines[x+n], &now.lines[y+n], old.keys[x+n] != now.keys[y+n])
+				markDifferences(&old[n], &now[n], lines[n].Content != lines[del+n].Content)
 			}
 			if n < del {
-				v.show("del", old.lines[x+n])
+				v.show("del", old[n])
 			}
 			if n < ins {
-				v.show("ins", now.lines[y+n])
+				v.show("ins", now[n])
 			}
 		}
-		x, y = x+del, y+ins
+		old, now, lines = old[del:], now[ins:], lines[del+ins:]
 	}
 }
 
-// equal shows the equal lines beside changes, and those at the start and the end of the body.
-func (v *jsonView) equal(lines []jsonLine, first, last bool) {
-	head, tail := diffContext, diffContext
-	if first {
-		head = diffHead
+// fold shows how many equal lines are not shown.
+func (v *jsonView) fold(n int) {
+	if n > 0 {
+		v.Lines = append(v.Lines, jsonLine{Op: "fold", Tokens: []jsonToken{{Text: countOf(n, "line") + " the same"}}})
 	}
-	if last {
-		tail = diffContext + 1
-	}
-	if head+tail+1 >= len(lines) {
-		head, tail = len(lines), 0
-	}
-	for i, line := range lines {
-		switch {
-		case i < head || i >= len(lines)-tail:
-			v.show("", line)
-		case i == head && len(v.Lines) < maxDiffShown:
-			v.fold(number(len(lines)-head-tail) + " lines are the same")
-		}
-	}
-}
-
-func (v *jsonView) fold(text string) {
-	v.Lines = append(v.Lines, jsonLine{Op: "fold", Tokens: []jsonToken{{Text: text}}})
 }
 
 func (v *jsonView) show(op string, line jsonLine) {
-	switch {
-	case len(v.Lines) < maxDiffShown:
-		line.Op, line.Kept = op, false
-		v.Lines = append(v.Lines, line)
-	case op != "":
-		v.More++
-	}
+	line.Op = op
+	v.Lines = append(v.Lines, line)
 }
 
 // markDifferences marks the tokens that differ in two lines of the same form. Of hidden values that

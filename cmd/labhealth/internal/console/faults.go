@@ -2,6 +2,8 @@ package console
 
 import (
 	"bytes"
+	"crypto/sha256"
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"io"
@@ -18,11 +20,10 @@ import (
 
 // Limits of what can be armed.
 const (
-	maxArmed      = 100
-	maxSeconds    = 600
-	callsShown    = 200
-	maxDelayLimit = 24 * 60 // minutes
-	oldTimestamp  = time.Hour
+	maxArmed     = 100
+	maxSeconds   = 600
+	callsShown   = 200
+	oldTimestamp = time.Hour
 )
 
 // elsewhere is the target of redirects. It does not exist (RFC 2606).
@@ -32,55 +33,43 @@ const elsewhere = "http://elsewhere.invalid/"
 type faultKind struct {
 	Key, Name, Text string
 	Setting         string // name of the input, or empty
-	Unit            string // of the input
-	Seconds         int    // default of the input
+	Value           int    // default of the input, in seconds
+	detail          string // format of the value
 	before          bool
-	fault           func(s faultSettings) labhealthtest.Fault
+	fault           func(value int) labhealthtest.Fault
 }
 
-// faultSettings are the inputs of the kinds.
-type faultSettings struct {
-	RetryAfter, Delay int
-	After             bool // 503 after the request was processed
+// always is a fault without a setting.
+func always(fault labhealthtest.Fault) func(int) labhealthtest.Fault {
+	return func(int) labhealthtest.Fault { return fault }
 }
+
+// unavailable is the kind that is sent before the request is processed, or after it.
+const unavailable = "503"
 
 var faultKinds = []*faultKind{
+	{Key: "closed", Name: "Lose the response", Text: "Processes the request, then closes the connection. The client cannot know.", fault: always(labhealthtest.FaultClosed)},
 	{
-		Key: "closed", Name: "Lose the response",
-		Text:  "Processes the request, then closes the connection. The client cannot know.",
-		fault: func(faultSettings) labhealthtest.Fault { return labhealthtest.FaultClosed },
-	},
-	{
-		Key: "429", Name: "Respond 429", Text: "Does not process the request.", Setting: "retry_after", Unit: "s", Seconds: 2, before: true,
-		fault: func(s faultSettings) labhealthtest.Fault {
-			return labhealthtest.FaultResponse(http.StatusTooManyRequests, `{"detail":"Too Many Requests"}`, "Retry-After", strconv.Itoa(s.RetryAfter))
+		Key: "429", Name: "Respond 429", Text: "Does not process the request.", Setting: "retry_after", Value: 2, detail: "Retry-After: %d", before: true,
+		fault: func(seconds int) labhealthtest.Fault {
+			return labhealthtest.FaultResponse(http.StatusTooManyRequests, `{"detail":"Too Many Requests"}`, "Retry-After", strconv.Itoa(seconds))
 		},
 	},
 	{
-		Key: "503", Name: "Respond 503", Text: "The client cannot know whether the request was processed.", Setting: "after", before: true,
-		fault: func(faultSettings) labhealthtest.Fault {
-			return labhealthtest.FaultResponse(http.StatusServiceUnavailable, "Service Unavailable", "Content-Type", "text/plain")
-		},
+		Key: unavailable, Name: "Respond 503", Text: "The client cannot know whether the request was processed.", Setting: "after",
+		fault: always(labhealthtest.FaultResponse(http.StatusServiceUnavailable, "Service Unavailable", "Content-Type", "text/plain")),
 	},
+	{Key: "silence", Name: "Do not respond", Text: "Processes the request, then waits until the client gives up.", fault: always(labhealthtest.FaultSilence)},
+	{Key: "half", Name: "Send half of the body", Text: "Processes the request. Its response ends too early.", fault: always(labhealthtest.FaultHalfBody)},
 	{
-		Key: "silence", Name: "Do not respond", Text: "Processes the request, then waits until the client gives up.",
-		fault: func(faultSettings) labhealthtest.Fault { return labhealthtest.FaultSilence },
-	},
-	{
-		Key: "half", Name: "Send half of the body", Text: "Processes the request. Its response ends too early.",
-		fault: func(faultSettings) labhealthtest.Fault { return labhealthtest.FaultHalfBody },
-	},
-	{
-		Key: "delay", Name: "Delay the response", Text: "Processes the request at once.", Setting: "delay", Unit: "s", Seconds: 10,
-		fault: func(s faultSettings) labhealthtest.Fault {
-			return labhealthtest.FaultDelay(time.Duration(s.Delay) * time.Second)
+		Key: "delay", Name: "Delay the response", Text: "Processes the request at once.", Setting: "delay", Value: 10, detail: "%d s",
+		fault: func(seconds int) labhealthtest.Fault {
+			return labhealthtest.FaultDelay(time.Duration(seconds) * time.Second)
 		},
 	},
 	{
 		Key: "redirect", Name: "Redirect elsewhere", Text: "307 to another host, which must not get the key.", before: true,
-		fault: func(faultSettings) labhealthtest.Fault {
-			return labhealthtest.FaultResponse(http.StatusTemporaryRedirect, "", "Location", elsewhere)
-		},
+		fault: always(labhealthtest.FaultResponse(http.StatusTemporaryRedirect, "", "Location", elsewhere)),
 	},
 }
 
@@ -91,7 +80,14 @@ type corruption struct {
 }
 
 var corruptions = []corruption{
-	{"signature", "Break the signature", "It does not match the secret.", breakSignature},
+	{"signature", "Break the signature", "It does not match the secret.", func(r *http.Request, body []byte) []byte {
+		for _, name := range []string{"Svix-Signature", "Webhook-Signature"} {
+			if r.Header.Get(name) != "" {
+				r.Header.Set(name, "v1,"+base64.StdEncoding.EncodeToString(make([]byte, sha256.Size)))
+			}
+		}
+		return body
+	}},
 	{"timestamp", "Old timestamp", "An hour old, as of a delivery that someone repeats.", func(r *http.Request, body []byte) []byte {
 		for _, name := range []string{"Svix-Timestamp", "Webhook-Timestamp"} {
 			if seconds, err := strconv.ParseInt(r.Header.Get(name), 10, 64); err == nil {
@@ -105,37 +101,16 @@ var corruptions = []corruption{
 	}},
 }
 
-// breakSignature replaces the first character of each signature by another one.
-func breakSignature(r *http.Request, body []byte) []byte {
-	for _, name := range []string{"Svix-Signature", "Webhook-Signature"} {
-		signatures := strings.Fields(r.Header.Get(name))
-		for i, s := range signatures {
-			version, value, ok := strings.Cut(s, ",")
-			if !ok || value == "" {
-				continue
-			}
-			first := "A"
-			if value[0] == 'A' {
-				first = "B"
-			}
-			signatures[i] = version + "," + first + value[1:]
-		}
-		if len(signatures) > 0 {
-			r.Header.Set(name, strings.Join(signatures, " "))
-		}
-	}
-	return body
-}
-
 // faults is what the user has armed, and what the service received meanwhile.
 type faults struct {
 	log *requestLog
 
-	mu      sync.Mutex
-	armed   []*armedFault // in the order in which they are used
-	number  int           // of the latest armed fault
-	network networkForm
-	corrupt map[string]int // how many deliveries were changed, of the switches that are on
+	mu         sync.Mutex
+	armed      []*armedFault // in the order in which they are used
+	number     int           // of the latest armed fault
+	unreliable bool          // the network, as network says
+	network    []slider
+	corrupt    map[string]int // how many deliveries were changed, of the switches that are on
 }
 
 // armedFault is a fault that waits for requests.
@@ -148,35 +123,31 @@ type armedFault struct {
 	remove    func()
 }
 
-// LeftText is how many requests the fault waits for.
-func (a *armedFault) LeftText() string {
-	if a.Left < 0 {
-		return "until disarmed"
-	}
-	return number(a.Left) + " left"
+// slider is a number of the network of the deliveries: percent, or minutes.
+type slider struct {
+	Name, Label, Unit string
+	Min, Max, Value   int
 }
-
-// networkForm are the sliders of the deliveries.
-type networkForm struct {
-	On                                       bool
-	Lose, LoseResponse, Duplicate, Delay, Up int // percent, and minutes
-}
-
-var defaultNetwork = networkForm{Lose: 5, LoseResponse: 5, Duplicate: 10, Delay: 20, Up: 5}
 
 func newFaults() *faults {
-	return &faults{log: newRequestLog(), network: defaultNetwork, corrupt: map[string]int{}}
+	network := []slider{
+		{"lose", "Lose the event", " %", 0, 100, 5}, {"lose_response", "Lose the response", " %", 0, 100, 5},
+		{"duplicate", "Deliver twice", " %", 0, 100, 10}, {"delay", "Delay", " %", 0, 100, 20}, {"up", "by up to", " min", 1, 60, 5},
+	}
+	return &faults{log: newRequestLog(), network: network, corrupt: map[string]int{}}
 }
+
+const faultsPath = "/console/faults"
 
 func (c *Console) faultsRoutes() {
 	if !c.sandbox() {
 		return
 	}
 	c.mux.HandleFunc("GET /console/faults", c.faultsPage)
-	c.mux.HandleFunc("POST /console/faults", c.changeFaults)
-	c.mux.HandleFunc("POST /console/faults/disarm", c.disarmAll)
-	c.mux.HandleFunc("POST /console/faults/deliveries", c.changeNetwork)
-	c.mux.HandleFunc("POST /console/faults/corrupt", c.changeCorruption)
+	c.act("POST /console/faults", c.changeFaults)
+	c.act("POST /console/faults/disarm", c.disarmAll)
+	c.act("POST /console/faults/deliveries", c.changeNetwork)
+	c.act("POST /console/faults/corrupt", c.changeCorruption)
 }
 
 // DeliveryTransport changes deliveries as the page Faults says, before next receives them.
@@ -226,22 +197,17 @@ func (f *faults) corrupting() (apply []corruption) {
 }
 
 // arm arms a fault. times is negative until it is disarmed.
-func (c *Console) arm(kind *faultKind, operation string, times int, s faultSettings) error {
+func (c *Console) arm(kind *faultKind, operation string, times, value int) error {
 	a := &armedFault{Kind: kind, Operation: operation, Left: times}
 	before := kind.before
-	switch kind.Key {
-	case "429":
-		a.Detail = fmt.Sprintf("Retry-After: %d", s.RetryAfter)
-	case "503":
-		before = !s.After
-		a.Detail = "not processed"
-		if s.After {
-			a.Detail = "after processing"
-		}
-	case "delay":
-		a.Detail = fmt.Sprintf("%d s", s.Delay)
+	if kind.detail != "" {
+		a.Detail = fmt.Sprintf(kind.detail, value)
 	}
-	fault := kind.fault(s)
+	if kind.Key == unavailable {
+		before = value == 0
+		a.Detail = map[bool]string{true: "not processed", false: "after processing"}[before]
+	}
+	fault := kind.fault(value)
 	c.faults.mu.Lock()
 	defer c.faults.mu.Unlock()
 	if len(c.faults.armed) == maxArmed {
@@ -277,42 +243,35 @@ func (c *Console) met(a *armedFault) {
 	c.faultsChanged()
 }
 
-// disarm removes the armed faults that match, and returns their number.
-func (f *faults) disarm(match func(*armedFault) bool) (n int) {
+// disarm removes the armed faults that match.
+func (f *faults) disarm(match func(*armedFault) bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.armed = slices.DeleteFunc(f.armed, func(a *armedFault) bool {
-		if !match(a) {
-			return false
+		if match(a) {
+			a.remove()
+			return true
 		}
-		a.remove()
-		n++
-		return true
+		return false
 	})
-	return n
 }
 
 // changeFaults arms or disarms a kind of fault, or disarms one fault.
-func (c *Console) changeFaults(w http.ResponseWriter, r *http.Request) {
-	settings, err := faultSettingsOf(r)
-	back := "/console/faults?" + url.Values{"operation": {r.FormValue("operation")}, "times": {r.FormValue("times")}}.Encode()
+func (c *Console) changeFaults(r *http.Request) (path, done string, err error) {
+	defer c.faultsChanged()
+	path = faultsPath + "?" + url.Values{"operation": {r.FormValue("operation")}, "times": {r.FormValue("times")}}.Encode()
 	switch {
 	case r.FormValue("disarm") != "":
 		c.faults.disarm(func(a *armedFault) bool { return a.Kind.Key == r.FormValue("disarm") })
 	case r.FormValue("remove") != "":
 		c.faults.disarm(func(a *armedFault) bool { return strconv.Itoa(a.ID) == r.FormValue("remove") })
-	case err == nil:
-		err = c.armForm(r, settings)
+	default:
+		err = c.armForm(r)
 	}
-	c.faultsChanged()
-	if err != nil {
-		c.back(w, r, back, "bad", "No fault was armed: "+err.Error()+".")
-		return
-	}
-	c.back(w, r, back, "", "")
+	return path, "", err
 }
 
-func (c *Console) armForm(r *http.Request, settings faultSettings) error {
+func (c *Console) armForm(r *http.Request) error {
 	i := slices.IndexFunc(faultKinds, func(k *faultKind) bool { return k.Key == r.FormValue("arm") })
 	if i < 0 {
 		return errors.New("there is no such fault")
@@ -325,110 +284,82 @@ func (c *Console) armForm(r *http.Request, settings faultSettings) error {
 	if times == 0 {
 		return errors.New("choose once, twice or until disarmed")
 	}
-	return c.arm(faultKinds[i], operation, times, settings)
+	value := faultKinds[i].Value
+	if setting := faultKinds[i].Setting; setting != "" && r.FormValue(setting) != "" {
+		n, err := boundedForm(r, setting, 0, maxSeconds)
+		if err != nil {
+			return err
+		}
+		value = n
+	}
+	return c.arm(faultKinds[i], operation, times, value)
 }
 
-func faultSettingsOf(r *http.Request) (s faultSettings, err error) {
-	s.After = r.FormValue("after") == "after"
-	s.RetryAfter, err = boundedForm(r, "retry_after", "Retry-After", 2, maxSeconds)
-	if err == nil {
-		s.Delay, err = boundedForm(r, "delay", "the delay", 10, maxSeconds)
-	}
-	return s, err
-}
-
-// boundedForm returns a number of a form, from 0 to limit.
-func boundedForm(r *http.Request, name, label string, missing, limit int) (int, error) {
-	text := strings.TrimSpace(r.FormValue(name))
-	if text == "" {
-		return missing, nil
-	}
-	n, err := strconv.Atoi(text)
-	if err != nil || n < 0 || n > limit {
-		return 0, fmt.Errorf("%s must be a number from 0 to %d", label, limit)
+// boundedForm returns a number of a form, from least to most.
+func boundedForm(r *http.Request, name string, least, most int) (int, error) {
+	n, err := strconv.Atoi(strings.TrimSpace(r.FormValue(name)))
+	if err != nil || n < least || n > most {
+		return 0, fmt.Errorf("%s must be a number from %d to %s", name, least, number(most))
 	}
 	return n, nil
 }
 
 // disarmAll makes everything reliable again.
-func (c *Console) disarmAll(w http.ResponseWriter, r *http.Request) {
+func (c *Console) disarmAll(*http.Request) (path, done string, err error) {
+	defer c.faultsChanged()
 	c.faults.disarm(func(*armedFault) bool { return true })
 	c.faults.mu.Lock()
+	defer c.faults.mu.Unlock()
 	clear(c.faults.corrupt)
-	c.faults.network.On = false
-	err := c.Server.SetNetworkConditions(labhealthtest.NetworkConditions{})
-	c.faults.mu.Unlock()
-	c.faultsChanged()
-	if err != nil {
-		c.fail(w, r, err)
-		return
-	}
-	c.back(w, r, "/console/faults", "ok", "Nothing is armed. Events that are already delayed remain so.")
+	c.faults.unreliable = false
+	return faultsPath, "Nothing is armed. Events that are already delayed remain so.", c.Server.SetNetworkConditions(labhealthtest.NetworkConditions{})
 }
 
 // changeNetwork changes the network between the service and the receivers.
-func (c *Console) changeNetwork(w http.ResponseWriter, r *http.Request) {
-	f := networkForm{On: r.FormValue("on") == "1"}
-	for _, field := range []struct {
-		name  string
-		value *int
-		limit int
-	}{{"lose", &f.Lose, 100}, {"lose_response", &f.LoseResponse, 100}, {"duplicate", &f.Duplicate, 100}, {"delay", &f.Delay, 100}, {"up", &f.Up, maxDelayLimit}} {
-		n, err := boundedForm(r, field.name, field.name, 0, field.limit)
-		if err != nil {
-			c.back(w, r, "/console/faults", "bad", "The deliveries were not changed: "+err.Error()+".")
-			return
+func (c *Console) changeNetwork(r *http.Request) (path, done string, err error) {
+	defer c.faultsChanged()
+	c.faults.mu.Lock()
+	defer c.faults.mu.Unlock()
+	network := slices.Clone(c.faults.network)
+	for i, s := range network {
+		if r.FormValue(s.Name) != "" {
+			if network[i].Value, err = boundedForm(r, s.Name, s.Min, s.Max); err != nil {
+				return faultsPath, "", err
+			}
 		}
-		*field.value = n
 	}
-	f.Up = max(f.Up, 1)
+	c.faults.network, c.faults.unreliable = network, r.FormValue("on") == "1"
+	conditions := labhealthtest.NetworkConditions{}
+	if share := func(i int) float64 { return float64(network[i].Value) / 100 }; c.faults.unreliable {
+		conditions = labhealthtest.NetworkConditions{
+			Lose: share(0), LoseResponse: share(1), Duplicate: share(2), Delay: share(3), MaxDelay: time.Duration(network[4].Value) * time.Minute,
+		}
+	}
+	return faultsPath, "", c.Server.SetNetworkConditions(conditions)
+}
+
+func (c *Console) changeCorruption(r *http.Request) (path, done string, err error) {
+	defer c.faultsChanged()
 	c.faults.mu.Lock()
-	c.faults.network = f
-	err := c.Server.SetNetworkConditions(f.conditions())
-	c.faults.mu.Unlock()
-	c.faultsChanged()
-	if err != nil {
-		c.fail(w, r, err)
-		return
-	}
-	c.back(w, r, "/console/faults", "", "")
-}
-
-func (f networkForm) conditions() labhealthtest.NetworkConditions {
-	if !f.On {
-		return labhealthtest.NetworkConditions{}
-	}
-	share := func(percent int) float64 { return float64(percent) / 100 }
-	return labhealthtest.NetworkConditions{
-		Lose: share(f.Lose), LoseResponse: share(f.LoseResponse), Duplicate: share(f.Duplicate), Delay: share(f.Delay),
-		MaxDelay: time.Duration(f.Up) * time.Minute,
-	}
-}
-
-func (c *Console) changeCorruption(w http.ResponseWriter, r *http.Request) {
+	defer c.faults.mu.Unlock()
 	key := r.FormValue("key")
-	if !slices.ContainsFunc(corruptions, func(c corruption) bool { return c.Key == key }) {
-		c.back(w, r, "/console/faults", "bad", "There is no such fault.")
-		return
-	}
-	c.faults.mu.Lock()
-	if r.FormValue("on") == "1" {
+	switch {
+	case !slices.ContainsFunc(corruptions, func(c corruption) bool { return c.Key == key }):
+		return faultsPath, "", errors.New("there is no such fault")
+	case r.FormValue("on") == "1":
 		c.faults.corrupt[key] = 0
-	} else {
+	default:
 		delete(c.faults.corrupt, key)
 	}
-	c.faults.mu.Unlock()
-	c.faultsChanged()
-	c.back(w, r, "/console/faults", "", "")
+	return faultsPath, "", nil
 }
 
-func (c *Console) countFaults() int { return c.faults.count() }
-
-func (f *faults) count() int {
+func (c *Console) countFaults() int {
+	f := c.faults
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	n := len(f.armed) + len(f.corrupt)
-	if f.network.On {
+	if f.unreliable {
 		n++
 	}
 	return n
@@ -441,31 +372,16 @@ type faultsView struct {
 	Times      string
 	Operations []string
 	Kinds      []faultRow
-	Network    networkForm
+	Unreliable bool
+	Network    []slider
 	Corrupt    []corruptRow
 	Calls      callsView
-	Import     string // the operation of the empty state
 }
 
 // faultRow is a kind of fault with what is armed of it.
 type faultRow struct {
 	*faultKind
 	Armed []armedFault
-}
-
-// Left is how many requests the armed faults of the kind wait for.
-func (r faultRow) Left() string {
-	total := 0
-	for _, a := range r.Armed {
-		if a.Left < 0 {
-			return "until disarmed"
-		}
-		total += a.Left
-	}
-	if total == 0 {
-		return ""
-	}
-	return number(total) + " left"
 }
 
 type corruptRow struct {
@@ -492,42 +408,34 @@ type finding struct {
 
 func (c *Console) faultsPage(w http.ResponseWriter, r *http.Request) {
 	view := &faultsView{
-		Operation: r.FormValue("operation"), Times: r.FormValue("times"), Operations: labhealthtest.Operations(), Import: "POST /v3/order/import",
+		Armed: c.countFaults(), Operation: r.FormValue("operation"), Times: r.FormValue("times"), Operations: labhealthtest.Operations(),
+		Calls: c.callsView(),
 	}
 	if !r.URL.Query().Has("operation") {
-		view.Operation = view.Import
+		view.Operation = "POST /v3/order/import"
 	}
-	view.Armed = c.countFaults()
-	view.Kinds = c.faults.rows()
-	view.Network, view.Corrupt = c.faults.deliveries()
-	view.Calls = c.callsView()
+	c.faults.show(view)
 	c.render(w, r, "faults", page{Title: "Faults", Current: "faults", Live: "faults requests", Data: view})
 }
 
-func (f *faults) rows() []faultRow {
+// show adds what is armed.
+func (f *faults) show(view *faultsView) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	rows := make([]faultRow, len(faultKinds))
-	for i, kind := range faultKinds {
-		rows[i].faultKind = kind
+	view.Unreliable, view.Network = f.unreliable, f.network
+	for _, kind := range faultKinds {
+		row := faultRow{faultKind: kind}
 		for _, a := range f.armed {
 			if a.Kind == kind {
-				rows[i].Armed = append(rows[i].Armed, *a)
+				row.Armed = append(row.Armed, *a)
 			}
 		}
+		view.Kinds = append(view.Kinds, row)
 	}
-	return rows
-}
-
-func (f *faults) deliveries() (networkForm, []corruptRow) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	rows := make([]corruptRow, len(corruptions))
-	for i, c := range corruptions {
+	for _, c := range corruptions {
 		n, on := f.corrupt[c.Key]
-		rows[i] = corruptRow{c, on, n}
+		view.Corrupt = append(view.Corrupt, corruptRow{c, on, n})
 	}
-	return f.network, rows
 }
 
 func (c *Console) callsView() callsView {

@@ -2,7 +2,9 @@ package console
 
 import (
 	"crypto/rand"
+	"errors"
 	"net/http"
+	"strings"
 	"sync"
 	"time"
 )
@@ -42,6 +44,34 @@ func (c *Console) back(w http.ResponseWriter, r *http.Request, path, tone, text 
 		http.SetCookie(w, shown)
 	}
 	http.Redirect(w, r, path, http.StatusSeeOther)
+}
+
+// action changes something. It returns the page to show then, and what it did in words.
+type action func(r *http.Request) (path, done string, err error)
+
+// warning is an error of an action that has done something nevertheless, or had nothing to do.
+type warning string
+
+func (w warning) Error() string { return string(w) }
+
+// act registers an action, whose result or error the next page shows.
+func (c *Console) act(pattern string, do action) {
+	c.mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
+		path, done, err := do(r)
+		var warned warning
+		switch {
+		case errors.As(err, &warned):
+			c.back(w, r, path, "warn", warned.Error())
+		case err != nil:
+			text := err.Error()
+			for _, name := range []string{"labhealthtest: ", "labhealth: ", "inspect: "} {
+				text = strings.TrimPrefix(text, name)
+			}
+			c.back(w, r, path, "bad", "Nothing was changed: "+strings.TrimSuffix(text, ".")+".")
+		default:
+			c.back(w, r, path, "ok", done)
+		}
+	})
 }
 
 // flashOf returns the result that the page must show, or nil, and forgets it.

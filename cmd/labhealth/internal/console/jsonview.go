@@ -2,6 +2,7 @@ package console
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"strconv"
@@ -57,11 +58,9 @@ type jsonOptions struct {
 	Reveal bool
 	// HideAll hides all values: the document is not what was expected.
 	HideAll bool
-	// Kept are the paths of malformed and unknown fields, such as "events.1.created_at". Their
-	// values are hidden too.
-	Kept map[string]bool
-	// Compact shows short objects and arrays on one line each.
-	Compact bool
+	// Kept are the malformed and unknown fields by their path, such as "events.1.created_at", with
+	// what is said of them. Their values are hidden too.
+	Kept map[string]string
 	// MaxLines is the number of lines that are shown; 0 means maxJSONLines.
 	MaxLines int
 }
@@ -79,7 +78,7 @@ type jsonView struct {
 // jsonLine is a line of a body. Op is del, ins, fold or empty.
 type jsonLine struct {
 	Tokens []jsonToken
-	Kept   bool // malformed or unknown, and kept by the library
+	Kept   string // what is said of a field that is malformed or unknown, and kept by the library
 	Op     string
 }
 
@@ -90,18 +89,18 @@ type jsonToken struct {
 	Mark        bool
 }
 
-// viewJSON turns a body into lines of tokens, indented. A body that is not JSON is shown as text.
-// Because its structure is unknown, all of it is hidden.
+// viewJSON turns a body into lines of tokens, indented; short objects and arrays are on one line
+// each. A body that is not JSON is shown as text. Because its structure is unknown, all of it is
+// hidden.
 func viewJSON(body []byte, o jsonOptions) jsonView {
-	if o.MaxLines == 0 {
-		o.MaxLines = maxJSONLines
-	}
-	s := &jsonScanner{options: o, body: body}
+	o.MaxLines = cmp.Or(o.MaxLines, maxJSONLines)
+	s := &jsonWriter{options: o}
+	var indented bytes.Buffer
 	switch {
 	case len(bytes.TrimSpace(body)) == 0:
 		s.view.Text = true
-	case json.Valid(body):
-		s.scan()
+	case json.Indent(&indented, body, "", "") == nil:
+		s.write(bytes.Split(bytes.TrimSpace(indented.Bytes()), []byte("\n")))
 	case !o.Reveal:
 		s.view.Text, s.view.Hidden = true, true
 		s.token("pii-m", fmt.Sprintf("%s %s bytes", mask, number(len(body))))
@@ -109,259 +108,184 @@ func viewJSON(body []byte, o jsonOptions) jsonView {
 	default:
 		s.view.Text = true
 		for line := range bytes.Lines(body) {
+			if len(s.view.Lines) == o.MaxLines {
+				s.view.More++
+				continue
+			}
 			s.token("", shorten(bytes.TrimRight(line, "\r\n")))
-			s.at += len(line)
 			s.endLine()
 		}
 	}
 	return s.view
 }
 
-// jsonScanner formats a valid document without recursion.
-type jsonScanner struct {
+// jsonWriter writes the lines of a document in which each key, value and end of an object or array
+// has its own line.
+type jsonWriter struct {
 	options jsonOptions
-	body    []byte
-	at      int
 	view    jsonView
 	line    jsonLine
-	drop    bool // the lines shown are complete: count only
-	inline  bool // within a short object or array
 	levels  []jsonLevel
-	masked  int    // the level within a hidden value, or 0
-	key     string // of the current value
-	isKey   bool   // the next string is a key
 }
 
 // jsonLevel is an object or an array that is open.
 type jsonLevel struct {
-	array bool
-	index int
-	name  string // of the field whose value it is
-	path  string
+	array  bool
+	index  int
+	name   string // of the field whose value it is; the elements of an array have it too
+	path   string
+	hidden bool
 }
 
-func (s *jsonScanner) scan() {
-	for s.at < len(s.body) {
-		switch b := s.body[s.at]; b {
-		case ' ', '\t', '\r', '\n':
-			s.at++
-		case '{', '[':
-			s.open(b)
-		case '}', ']':
-			s.at++
-			if !s.inline {
-				s.breakLine(-1)
+func (s *jsonWriter) write(lines [][]byte) {
+	for len(lines) > 0 && len(s.view.Lines) < s.options.MaxLines {
+		depth := len(s.levels)
+		if isEnd(lines[0]) {
+			depth--
+		}
+		s.token("", strings.Repeat("  ", min(depth, maxJSONIndent)))
+		n := inlineLength(lines)
+		for i, line := range lines[:n] {
+			if i > 1 && i < n-1 {
+				s.token("p", " ")
 			}
-			s.pop(b)
-		case ',':
-			s.at++
-			s.token("p", ",")
-			level := &s.levels[len(s.levels)-1]
-			level.index++
-			s.next(" ")
-		case ':':
-			s.at++
-			s.token("p", ": ")
-		case '"':
-			s.text()
-		default:
-			start := s.at
-			for s.at < len(s.body) && !bytes.ContainsRune([]byte(",]} \t\r\n"), rune(s.body[s.at])) {
-				s.at++
-			}
-			s.value("n", s.body[start:s.at])
+			s.element(line)
+		}
+		s.endLine()
+		lines = lines[n:]
+	}
+	s.view.More = len(lines)
+}
+
+// inlineLength returns how many lines are shown on one: those of an object or array that has no
+// other one inside and is short, or else the first.
+func inlineLength(lines [][]byte) int {
+	if !isStart(lines[0]) {
+		return 1
+	}
+	size := 0
+	for i, line := range lines[1:] {
+		size += len(line)
+		switch {
+		case size > maxInline || isStart(line) || bytes.HasSuffix(line, []byte("{}")) || bytes.HasSuffix(line, []byte("[]")):
+			return 1
+		case isEnd(line):
+			return i + 2
 		}
 	}
-	s.endLine()
+	return 1
 }
 
-// next starts the next element of the current level, after a separator if it is on the same line.
-func (s *jsonScanner) next(separator string) {
-	level := s.levels[len(s.levels)-1]
-	s.isKey = !level.array
-	if s.inline {
-		s.token("p", separator)
-	} else {
-		s.breakLine(0)
-	}
-	if level.array {
-		s.mark()
-	}
+func isStart(line []byte) bool {
+	last := line[len(line)-1]
+	return last == '{' || last == '['
 }
 
-func (s *jsonScanner) open(b byte) {
-	level := jsonLevel{array: b == '[', name: s.name()}
-	switch {
-	case s.drop || len(s.options.Kept) == 0:
-	case len(s.levels) < maxJSONIndent:
-		level.path = s.path()
-	default:
-		level.path = "\x00" // is no path: paths of any depth would take too much memory
-	}
-	hide := s.hides(nil)
-	s.token("p", string(b))
-	s.inline = s.options.Compact && s.isShort()
-	s.levels = append(s.levels, level)
-	if hide && s.masked == 0 {
-		s.masked = len(s.levels)
-	}
-	for s.at++; bytes.IndexByte([]byte(" \t\r\n"), s.body[s.at]) >= 0; {
-		s.at++
-	}
-	if next := s.body[s.at]; next == '}' || next == ']' {
-		s.at++
-		s.pop(next)
+func isEnd(line []byte) bool { return line[0] == '}' || line[0] == ']' }
+
+// element adds the tokens of a line.
+func (s *jsonWriter) element(line []byte) {
+	if isEnd(line) {
+		s.levels = s.levels[:len(s.levels)-1]
+		s.token("p", string(line))
 		return
 	}
-	s.next("")
-}
-
-// isShort reports whether the object or array at the current position has no other one inside, and
-// fits on a line.
-func (s *jsonScanner) isShort() bool {
-	quoted := false
-	for i := s.at + 1; i < min(len(s.body), s.at+maxInline); i++ {
-		switch b := s.body[i]; {
-		case quoted && b == '\\':
-			i++
-		case b == '"':
-			quoted = !quoted
-		case quoted:
-		case b == '{', b == '[':
-			return false
-		case b == '}', b == ']':
-			return true
+	value, comma := bytes.CutSuffix(line, []byte(","))
+	key, own := "", jsonLevel{}
+	if depth := len(s.levels); depth > 0 {
+		parent := &s.levels[depth-1]
+		key, own.name, own.hidden = strconv.Itoa(parent.index), parent.name, parent.hidden
+		parent.index++
+		if !parent.array {
+			key, value = s.key(value)
+			own.name = key
+		}
+		if len(s.options.Kept) > 0 && depth < maxJSONIndent && !strings.HasPrefix(parent.path, "\x00") {
+			own.path = strings.TrimPrefix(parent.path+"."+key, ".")
+		} else {
+			own.path = "\x00" // is no path: paths of any depth would take too much memory
 		}
 	}
-	return false
-}
-
-// pop closes the current object or array.
-func (s *jsonScanner) pop(b byte) {
-	if s.masked == len(s.levels) {
-		s.masked = 0
+	note, kept := s.options.Kept[own.path]
+	if kept {
+		s.line.Kept = note
 	}
-	s.levels, s.inline = s.levels[:len(s.levels)-1], false
-	s.token("p", string(b))
-}
-
-// text reads a key or a string.
-func (s *jsonScanner) text() {
-	start := s.at
-	for s.at++; s.body[s.at] != '"'; s.at++ {
-		if s.body[s.at] == '\\' {
-			s.at++
-		}
-	}
-	s.at++
-	raw := s.body[start:s.at]
-	if !s.isKey {
-		s.value("s", raw)
-		return
-	}
-	s.isKey = false
-	s.key = string(raw[1 : len(raw)-1])
-	if strings.Contains(s.key, `\`) {
-		_ = json.Unmarshal(raw, &s.key)
-	}
-	s.mark()
-	switch {
-	case s.drop:
-	case !s.options.Reveal && !IsKnownField(s.key):
+	start := isStart(value)
+	own.hidden = own.hidden || kept && !s.options.Reveal || s.hides(own.name, value, start)
+	switch text := string(value); {
+	case start:
+		own.array = value[0] == '['
+		s.levels = append(s.levels, own)
+		s.token("p", text)
+	case text == "{}" || text == "[]":
+		s.token("p", text)
+	case own.hidden && text != "null" && text != `""`:
 		s.hide()
+	case value[0] == '"':
+		s.token("s", shorten(value))
 	default:
+		s.token("n", shorten(value))
+	}
+	if comma {
+		s.token("p", ",")
+	}
+}
+
+// key adds the tokens of a key, and returns it and its value.
+func (s *jsonWriter) key(line []byte) (key string, value []byte) {
+	end := 1
+	for ; line[end] != '"'; end++ {
+		if line[end] == '\\' {
+			end++
+		}
+	}
+	raw, value := line[:end+1], line[end+3:]
+	key = string(raw[1:end])
+	if strings.Contains(key, `\`) {
+		_ = json.Unmarshal(raw, &key)
+	}
+	if !s.options.Reveal && !IsKnownField(key) {
+		s.hide()
+	} else {
 		s.token("k", shorten(raw))
 	}
+	s.token("p", ": ")
+	return key, value
 }
 
-// value adds a string, a number, true, false or null. Null is never hidden.
-func (s *jsonScanner) value(class string, raw []byte) {
-	switch hide := s.masked > 0 || s.hides(raw); {
-	case hide && string(raw) != "null" && string(raw) != `""`:
-		s.hide()
-	case !s.drop:
-		s.token(class, shorten(raw))
-	}
-}
-
-func (s *jsonScanner) hide() {
+func (s *jsonWriter) hide() {
 	s.view.Hidden = true
 	s.token("pii-m", `"`+mask+`"`)
 }
 
-// name returns the name of the current field. The elements of an array have the name of the array.
-func (s *jsonScanner) name() string {
-	if len(s.levels) == 0 {
-		return ""
-	}
-	if level := s.levels[len(s.levels)-1]; level.array {
-		return level.name
-	}
-	return s.key
-}
-
-// hides reports whether the current value is hidden. raw is nil for an object and an array.
-func (s *jsonScanner) hides(raw []byte) bool {
-	switch {
+// hides reports whether the value of the field with a name is hidden, or of an element of an array
+// that is the value of this field.
+func (s *jsonWriter) hides(name string, value []byte, start bool) bool {
+	switch depth := len(s.levels); {
 	case s.options.Reveal:
 		return false
 	case s.options.HideAll:
 		return true
-	case len(s.levels) == 0:
-		return raw != nil
-	case s.isKept(), raw != nil && hidesText(s.name(), string(raw)):
+	case depth == 0:
+		return !start
+	case !start && hidesText(name, string(value)):
 		return true
+	case s.levels[depth-1].array:
+		return !start && name == ""
+	default:
+		return hidesKey(name) || hidesName(s.levels[depth-1].name, name)
 	}
-	level := s.levels[len(s.levels)-1]
-	if level.array {
-		return raw != nil && level.name == ""
-	}
-	return hidesKey(s.key) || hidesName(level.name, s.key)
 }
 
-// path returns the path of the current value.
-func (s *jsonScanner) path() string {
-	if len(s.levels) == 0 {
-		return ""
-	}
-	level := s.levels[len(s.levels)-1]
-	name := s.key
-	if level.array {
-		name = strconv.Itoa(level.index)
-	}
-	if level.path != "" {
-		return level.path + "." + name
-	}
-	return name
-}
-
-func (s *jsonScanner) isKept() bool {
-	return !s.drop && len(s.options.Kept) > 0 && s.options.Kept[s.path()]
-}
-
-// mark marks the line if its value is malformed or unknown.
-func (s *jsonScanner) mark() { s.line.Kept = s.line.Kept || s.isKept() }
-
-func (s *jsonScanner) token(class, text string) {
-	if !s.drop && text != "" {
+func (s *jsonWriter) token(class, text string) {
+	if text != "" {
 		s.line.Tokens = append(s.line.Tokens, jsonToken{Class: class, Text: text})
 	}
 }
 
-// breakLine starts a line that is indented like the current level, or by more.
-func (s *jsonScanner) breakLine(more int) {
-	s.endLine()
-	s.token("", strings.Repeat("  ", min(len(s.levels)+more, maxJSONIndent)))
-}
-
-func (s *jsonScanner) endLine() {
-	if s.drop {
-		s.view.More++
-		return
-	}
+func (s *jsonWriter) endLine() {
 	s.view.Lines = append(s.view.Lines, s.line)
 	s.line = jsonLine{}
-	s.drop = len(s.view.Lines) == s.options.MaxLines && s.at < len(s.body)
 }
 
 // shorten limits a token, and shows characters that would be invisible, or would change the order

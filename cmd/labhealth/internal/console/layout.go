@@ -6,6 +6,8 @@ import (
 	"net/http"
 	"strings"
 	"time"
+
+	"github.com/google/uuid"
 )
 
 // layout is the data of the template layout.
@@ -19,7 +21,6 @@ type layout struct {
 	Version   string
 	Nav       []navItem
 	Env       []envItem
-	Help      []helpItem
 	Flash     *flash
 	Since     string // the live changes that the page includes
 	Now       int64  // the time of the console in seconds, by which ages are counted
@@ -34,34 +35,10 @@ type navItem struct {
 
 type envItem struct{ Name, Label, Value, Hint string }
 
-type helpItem struct {
-	Name string
-	Keys []string
-}
-
-var help = []helpItem{
-	{"Next, previous", []string{"j", "k"}},
-	{"Open", []string{"enter"}},
-	{"Filter", []string{"/"}},
-	{"Close, clear", []string{"esc"}},
-	{"This help", []string{"?"}},
-	{"Theme", []string{"t"}},
-	{"Orders", []string{"g", "o"}},
-	{"Users", []string{"g", "u"}},
-	{"Deliveries", []string{"g", "d"}},
-	{"Faults", []string{"g", "f"}},
-	{"Requests", []string{"g", "r"}},
-	{"Advance the order", []string{"a"}},
-	{"Replay the delivery", []string{"r"}},
-	{"Pause live", []string{"p"}},
-	{"Copy as curl", []string{"c"}},
-	{"Move in a plot", []string{"←", "→"}},
-}
-
 const themeCookie = "labhealth_theme" // of all consoles
 
 func (c *Console) layout(r *http.Request, p page, main template.HTML) layout {
-	l := layout{page: p, Main: main, Mode: "listen", Path: r.URL.RequestURI(), Version: c.version, Help: help}
+	l := layout{page: p, Main: main, Mode: "listen", Path: r.URL.RequestURI(), Version: c.version}
 	if c.sandbox() {
 		l.Mode = "sandbox"
 	}
@@ -124,13 +101,25 @@ func (c *Console) setTheme(w http.ResponseWriter, r *http.Request) {
 func (c *Console) functions() template.FuncMap {
 	return template.FuncMap{
 		"number":           number,
+		"size":             sizeOf,
+		"took":             tookText,
 		"short":            func(id fmt.Stringer) string { return id.String()[:8] },
 		"age":              func(t time.Time) string { return age(c.Now().Sub(t)) },
 		"sampleResources":  func() []string { return sampleResources },
 		"summaryResources": func() []string { return summaryResources },
 		"clock":            func(t time.Time) string { return t.Format("15:04:05") },
 		"list":             pairs,
-		"parts":            func(text string) []string { return strings.Split(text, ".") },
+		"split":            strings.Fields,
+		"sentence":         asSentence,
+		"local":            func(t time.Time, layout string) string { return t.In(c.zone()).Format(layout) },
+		"words":            words,
+		"statusWords":      statusWords,
+		"methodName":       methodName,
+		"isSet":            func(id uuid.UUID) bool { return id != uuid.Nil },
+		"failed":           func(statusCode int) bool { return statusCode != 0 && statusCode/100 != 2 },
+		"timeOf":           c.timeOf,
+		"shortURL":         shortURL,
+		"clip":             firstChars,
 	}
 }
 

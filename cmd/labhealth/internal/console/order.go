@@ -20,81 +20,61 @@ const maxTimeline = 100
 
 // orderView is the data of the template "order".
 type orderView struct {
-	ID         string
+	*labhealth.Order
 	Short      string
 	Test       string
 	Words      string // the status and the method
 	Vial       vial
 	Sandbox    bool
-	Next       string // the next status in words
-	Final      bool   // completed or canceled
-	Canceled   bool
-	Partial    bool // can have partial results
-	Fails      []failChoice
+	Client     string   // the application's own ID of the user, or the start of the service's
+	Next       string   // the next status in words
+	Final      bool     // completed or canceled
+	Canceled   bool     // has no documents and no redraw
+	Testkit    bool     // has no partial results, and can be lost
+	Failures   []string // details
+	Losses     []string // statuses
 	Timeline   []timelineEntry
 	Earlier    int // events that are not shown
-	Ahead      string
 	StepText   string
-	Facts      []fact
-	Patient    []fact
+	RedrawOf   string
+	RedrawnBy  string
 	HasPatient bool
 	Reveal     bool
 	Results    *resultsView
-	Typed      []typedField
 	Kept       string // how many fields are malformed or unknown
 	JSON       jsonView
-	Source     string // of the JSON
-	Documents  []fact
 }
-
-// failChoice is an entry of the menu "Fail".
-type failChoice struct{ Field, Value, Text, Note string }
 
 // timelineEntry is an event of an order.
 type timelineEntry struct {
-	Vial   vial
-	Words  string
-	At     string
-	Day    string // empty if it is that of the entry before
-	Event  int64
-	Path   string // of the delivery, empty if there is none
-	State  string // of the delivery
-	Since  int64  // when the status was reached in seconds, if it is the current one of an open order
-	Age    string // since then
-	Detail string // after the age
-	Here   bool
+	Vial  vial
+	Words string
+	At    string
+	Day   string // empty if it is that of the entry before
+	Event int64
+	// Delivery is the number of the delivery, 0 if there is none.
+	Delivery int64
+	State    string // of the delivery
+	Since    int64  // when the status was reached in seconds, if it is the current one of an open order
+	Age      string // since then
+	Detail   string // after the age
+	Here     bool
 }
 
-// fact is a name with a value, which may be a link.
-type fact struct {
-	Name, Text, Path string
-	Mono             bool
-}
-
-// typedField is a field of a typed value.
-type typedField struct {
-	Name, Text, Note string
-	Kept             bool
-}
-
-func (c *Console) orderPage(w http.ResponseWriter, r *http.Request) { c.showOrder(w, r, false) }
-
-// revealPatient shows the page once with the data of the patient.
-func (c *Console) revealPatient(w http.ResponseWriter, r *http.Request) { c.showOrder(w, r, true) }
-
-func (c *Console) showOrder(w http.ResponseWriter, r *http.Request, reveal bool) {
+// orderPage shows an order, and after a POST the data of the patient once.
+func (c *Console) orderPage(w http.ResponseWriter, r *http.Request) {
 	id, ok := c.orderOfPath(w, r)
 	if !ok {
 		return
 	}
-	o, err := c.newOrder(r.Context(), id, reveal)
+	v, err := c.newOrder(r.Context(), id, r.Method == http.MethodPost)
 	switch {
 	case err != nil:
 		c.fail(w, r, err)
-	case o == nil:
+	case v == nil:
 		c.noPage(w, r, "No delivery brought an order "+id.String()+".")
 	default:
-		c.render(w, r, "order", page{Title: o.Test + " " + o.Short, Current: "orders", Live: "orders deliveries", Self: orderPath(id), Data: o})
+		c.render(w, r, "order", page{Title: v.Test + " " + v.Short, Current: "orders", Live: "orders deliveries", Self: orderPath(id), Data: v})
 	}
 }
 
@@ -104,29 +84,42 @@ func (c *Console) newOrder(ctx context.Context, id uuid.UUID, reveal bool) (*ord
 	if err != nil || o == nil {
 		return nil, err
 	}
+	status, method := string(o.CurrentStatus()), string(o.Details.Type)
+	top, _, _ := splitStatus(status)
 	v := &orderView{
-		ID: id.String(), Short: id.String()[:8], Test: visible(cmp.Or(o.LabTest.Name, "No lab test")), Sandbox: c.sandbox(), Reveal: reveal,
-		HasPatient: o.PatientDetails != nil || o.PatientAddress != nil || o.Physician != nil,
+		Order: o, Short: id.String()[:8], Test: cmp.Or(o.LabTest.Name, "No lab test"), Sandbox: c.sandbox(), Reveal: reveal,
+		HasPatient: o.PatientDetails != nil || o.PatientAddress != nil || o.Physician != nil, Vial: vialOf(status),
+		Words: statusWords(status, detailOf(o.LastEvent)), Client: o.UserID.String()[:8], Final: top == "completed" || top == "cancelled",
+		Canceled: top == "cancelled", Testkit: method == "testkit", Failures: failures, Losses: lostStatuses, RedrawOf: idOrNone(redrawOf(o)), RedrawnBy: idOrNone(redrawnBy(o)),
 	}
-	status := string(o.CurrentStatus())
-	v.Vial = vialOf(status)
-	v.Words = statusWords(status, detailOf(o.LastEvent))
-	if m := methodName(string(o.Details.Type)); m != "" {
+	if m := methodName(method); m != "" {
 		v.Words += ", " + strings.ToLower(m)
 	}
-	var next []string
+	v.StepText = countOf(len(o.Events), "event")
 	if c.sandbox() {
-		next, _ = c.Server.NextStatuses(id) // an order that was deleted meanwhile has none
+		state, _ := c.Server.OrderState(id) // an order that was deleted meanwhile has none
+		v.Client = cmp.Or(state.ClientUserID, v.Client)
+		if len(state.Next) > 0 {
+			v.Next = statusWords(state.Next[0], "")
+			v.StepText = fmt.Sprintf("%d of %d steps", state.Reached, state.Reached+len(state.Next))
+		}
 	}
-	c.addActions(v, o, status, next)
-	c.addTimeline(ctx, v, o, next)
-	v.addFacts(c, o)
-	if reveal {
-		v.Patient = patientFacts(o)
-	}
+	c.addTimeline(ctx, v)
 	v.Results = c.newResults(ctx, o, reveal)
-	v.addRead(o, reveal)
+	malformed, unknown := o.Malformed(), inspect.UnknownFieldsOf(o, o.RawJSON())
+	if len(malformed)+len(unknown) > 0 {
+		v.Kept = fmt.Sprintf("%d malformed, %d unknown", len(malformed), len(unknown))
+	}
+	v.JSON = viewJSON(o.RawJSON(), jsonOptions{Kept: keptFields(malformed, unknown), Reveal: reveal})
 	return v, nil
+}
+
+// idOrNone returns an ID, or nothing for zero.
+func idOrNone(id uuid.UUID) string {
+	if id == uuid.Nil {
+		return ""
+	}
+	return id.String()
 }
 
 func detailOf(e labhealth.OrderEvent) string {
@@ -136,89 +129,48 @@ func detailOf(e labhealth.OrderEvent) string {
 	return string(*e.StatusDetail)
 }
 
-// addActions adds what can be done with the order.
-func (c *Console) addActions(v *orderView, o *labhealth.Order, status string, next []string) {
-	top, _, _ := splitStatus(status)
-	v.Final = top == "completed" || top == "cancelled"
-	v.Canceled = top == "cancelled"
-	if len(next) > 0 {
-		v.Next = statusWords(next[0], "")
-	}
-	method := string(o.Details.Type)
-	v.Partial = method != "testkit" && !v.Final
-	for _, f := range failures {
-		v.Fails = append(v.Fails, failChoice{"detail", string(f), words(string(f)), string(f)})
-	}
-	if method == "testkit" {
-		for _, s := range lostStatuses {
-			v.Fails = append(v.Fails, failChoice{"status", s, statusWords(s, ""), s})
-		}
-	}
-	if c.sandbox() && top != "cancelled" {
-		v.Documents = append(v.Documents, fact{Name: "Requisition", Path: orderPath(o.ID) + "/requisition.pdf"})
-		if o.HasResults() {
-			v.Documents = append(v.Documents, fact{Name: "Results", Path: orderPath(o.ID) + "/results.pdf"})
-		}
-	}
-}
-
-// addTimeline adds the events of the order, with their deliveries, and what follows.
-func (c *Console) addTimeline(ctx context.Context, v *orderView, o *labhealth.Order, next []string) {
-	events := slices.Clone(o.Events)
+// addTimeline adds the events of the order, with their deliveries.
+func (c *Console) addTimeline(ctx context.Context, v *orderView) {
+	events := slices.Clone(v.Events)
 	slices.SortStableFunc(events, func(a, b labhealth.OrderEvent) int { return a.CreatedAt.Compare(b.CreatedAt) })
 	v.Earlier = max(0, len(events)-maxTimeline)
 	events = events[v.Earlier:]
-	deliveries := c.deliveriesOf(ctx, o.ID)
-	before, zone := "", c.Now().Location()
+	deliveries := c.deliveriesOf(ctx, v.ID)
+	before := ""
 	for i, e := range events {
 		entry := timelineEntry{Vial: vialOf(string(e.Status)), Words: statusWords(string(e.Status), detailOf(e)), Event: e.ID, Here: i == len(events)-1}
-		if !e.CreatedAt.IsZero() {
-			at := e.CreatedAt.In(zone)
-			entry.At = at.Format("15:04")
-			if day := at.Format("Mon 2 Jan"); day != before {
-				entry.Day, before = day, day
-			}
-		}
 		d := deliveries[e.ID]
-		entry.State = d.words(c.sandbox() && isPartial(string(e.Status)))
-		if d.first > 0 {
-			entry.Path = fmt.Sprintf("/console/deliveries/%d", d.first)
+		_, _, low := splitStatus(string(e.Status))
+		entry.Delivery, entry.State = d.first, d.words(c.sandbox() && low == "partial_results")
+		v.Timeline = append(v.Timeline, entry)
+		if e.CreatedAt.IsZero() {
+			continue
 		}
-		if entry.Here && !v.Final && !e.CreatedAt.IsZero() {
-			entry.Since, entry.Age, entry.Detail = e.CreatedAt.Unix(), age(c.now().Sub(e.CreatedAt)), " so far"
-			if isStuck(string(e.Status), e.CreatedAt, c.now()) {
-				entry.Detail += ", longer than usual or blocked"
-				entry.Vial.State = "stuck"
+		last := &v.Timeline[i]
+		at := e.CreatedAt.In(c.zone())
+		last.At = at.Format("15:04")
+		if day := at.Format("Mon 2 Jan"); day != before {
+			last.Day, before = day, day
+		}
+		if last.Here && !v.Final {
+			last.Since, last.Age, last.Detail = e.CreatedAt.Unix(), age(c.Now().Sub(e.CreatedAt)), " so far"
+			if isStuck(string(e.Status), e.CreatedAt, c.Now()) {
+				last.Detail += ", longer than usual or blocked"
+				last.Vial.State = "stuck"
 			}
 		}
-		v.Timeline = append(v.Timeline, entry)
-	}
-	reached := reachedOf(o)
-	switch {
-	case len(next) > 0:
-		v.Ahead = statusWords(next[0], "")
-		v.StepText = fmt.Sprintf("%d of %d steps", reached, reached+len(next))
-	default:
-		v.StepText = countOf(len(o.Events), "event")
 	}
 }
 
 // eventDelivery are the deliveries of an event of an order.
 type eventDelivery struct {
-	first               int64 // number of the first accepted one, or of the first
-	accepted, duplicate int
-	rejected            int
-	lost, dropped       int // on the network of the sandbox: responses, and events that never arrived
+	first              int64 // number of the first accepted one, or of the first
+	accepted, rejected int
+	lost, dropped      int // on the network of the sandbox: responses, and events that never arrived
 }
 
-// isPartial reports whether events of a status are sent only if the team asks for them.
-func isPartial(status string) bool {
-	_, _, low := splitStatus(status)
-	return low == "partial_results"
-}
-
+// words says what became of the event, which is sent only if the team asks for it if it is optional.
 func (d eventDelivery) words(optional bool) string {
-	text := "delivered"
 	switch {
 	case d.first == 0 && d.dropped > 0:
 		return "lost, never delivered"
@@ -227,20 +179,16 @@ func (d eventDelivery) words(optional bool) string {
 	case d.first == 0:
 		return ""
 	case d.accepted == 0:
-		text = "rejected"
-	case d.duplicate == 1:
-		text += ", once more as a duplicate"
-	case d.duplicate > 1:
-		text += fmt.Sprintf(", %d duplicates", d.duplicate)
+		return "rejected"
 	}
-	switch {
-	case d.lost == 1:
-		text += ", response once lost"
-	case d.lost > 1:
-		text += fmt.Sprintf(", response lost %d times", d.lost)
-	}
-	if d.rejected > 0 && d.accepted > 0 {
-		text += fmt.Sprintf(", %d rejected", d.rejected)
+	text := "delivered"
+	for _, also := range []struct {
+		n    int
+		what string
+	}{{d.accepted - 1, "duplicate"}, {d.rejected, "rejection"}, {d.lost, "lost response"}} {
+		if also.n > 0 {
+			text += ", " + countOf(also.n, also.what)
+		}
 	}
 	return text
 }
@@ -263,14 +211,10 @@ func (c *Console) deliveriesOf(ctx context.Context, id uuid.UUID) map[int64]even
 			continue
 		}
 		e := found[event]
-		accepted := d.Verdict == inspect.Verified || d.Verdict == inspect.Unsigned
-		switch {
-		case !accepted:
+		if d.Verdict == inspect.Rejected {
 			e.rejected++
-		case e.accepted > 0:
-			e.accepted, e.duplicate = e.accepted+1, e.duplicate+1
-		default:
-			e.accepted, e.first = 1, d.Number
+		} else if e.accepted++; e.accepted == 1 {
+			e.first = d.Number
 		}
 		e.first = cmp.Or(e.first, d.Number)
 		found[event] = e
@@ -318,55 +262,6 @@ func orderEventOf(body []byte) (order uuid.UUID, event int64) {
 	return b.Data.ID, b.Data.LastEvent.ID
 }
 
-// addFacts adds facts about the order that are no patient data.
-func (v *orderView) addFacts(c *Console, o *labhealth.Order) {
-	add := func(name, text string) {
-		if text != "" {
-			v.Facts = append(v.Facts, fact{Name: name, Text: visible(text)})
-		}
-	}
-	mono := func(name, text, path string) {
-		if text != "" {
-			v.Facts = append(v.Facts, fact{Name: name, Text: visible(text), Path: path, Mono: path == ""})
-		}
-	}
-	mono("ID", v.ID, "")
-	if o.UserID != uuid.Nil {
-		user := o.UserID.String()[:8]
-		if c.sandbox() {
-			if state, ok := c.Server.OrderState(o.ID); ok {
-				user = cmp.Or(state.ClientUserID, user)
-			}
-		}
-		mono("User", user, "/console/users/"+o.UserID.String())
-	}
-	if o.SampleID != nil {
-		mono("Sample", *o.SampleID, "")
-	}
-	if o.LabTest.Lab != nil {
-		add("Lab", o.LabTest.Lab.Name)
-	}
-	add("Billing", words(string(o.BillingType)))
-	if parent := redrawOf(o); parent != uuid.Nil {
-		mono("Redraw of", parent.String()[:8], orderPath(parent))
-	}
-	if redraw := redrawnBy(o); redraw != uuid.Nil {
-		mono("Redrawn by", redraw.String()[:8], orderPath(redraw))
-	}
-	if o.ActivateBy != nil {
-		add("Activate by", o.ActivateBy.String())
-	}
-	if o.ExpectedResultByDate != nil {
-		add("Expected", o.ExpectedResultByDate.String())
-	}
-	if !o.CreatedAt.IsZero() {
-		add("Created", o.CreatedAt.In(c.Now().Location()).Format("Mon 2 Jan 2006, 15:04"))
-	}
-	if p := o.Passthrough; p != nil {
-		mono("Passthrough", shorten([]byte(*p)), "")
-	}
-}
-
 // redrawnBy returns the order that repeats an order, or zero.
 func redrawnBy(o *labhealth.Order) uuid.UUID {
 	if o.OrderTransaction == nil {
@@ -378,104 +273,4 @@ func redrawnBy(o *labhealth.Order) uuid.UUID {
 		}
 	}
 	return uuid.Nil
-}
-
-// patientFacts are shown when they were asked for.
-func patientFacts(o *labhealth.Order) []fact {
-	var facts []fact
-	add := func(name string, texts ...string) {
-		text := strings.Join(slices.DeleteFunc(texts, func(s string) bool { return s == "" }), " ")
-		if text != "" {
-			facts = append(facts, fact{Name: name, Text: visible(text)})
-		}
-	}
-	if p := o.PatientDetails; p != nil {
-		add("Name", deref(p.FirstName), deref(p.LastName))
-		add("Born", p.DOB.String())
-		add("Gender", p.Gender)
-		add("Phone", deref(p.PhoneNumber))
-		add("Email", deref(p.Email))
-	}
-	if a := o.PatientAddress; a != nil {
-		add("Address", a.ReceiverName, a.FirstLine, deref(a.SecondLine), a.City, a.State, a.Zip, a.Country)
-	}
-	if p := o.Physician; p != nil {
-		add("Physician", p.FirstName, p.LastName)
-		add("NPI", p.NPI)
-	}
-	add("Notes", deref(o.Notes), deref(o.ClinicalNotes))
-	return facts
-}
-
-func deref(p *string) string {
-	if p == nil {
-		return ""
-	}
-	return *p
-}
-
-// addRead adds the typed fields beside the received JSON, and marks what is malformed or unknown in
-// both.
-func (v *orderView) addRead(o *labhealth.Order, reveal bool) {
-	raw := o.RawJSON()
-	v.Typed = typedFields(o)
-	kept := map[string]bool{}
-	name := func(path string) string {
-		if !reveal {
-			path = HideNames(path, mask)
-		}
-		return visible(path)
-	}
-	malformed, unknown := o.Malformed(), inspect.UnknownFieldsOf(o, raw)
-	for _, m := range malformed {
-		kept[m.Path] = true
-		v.Typed = append(v.Typed, typedField{Name: name(m.Path), Text: "zero", Note: "malformed: no " + m.Want, Kept: true})
-	}
-	for _, path := range unknown {
-		kept[path] = true
-		v.Typed = append(v.Typed, typedField{Name: name(path), Text: "RawJSON", Note: "unknown field, kept in RawJSON", Kept: true})
-	}
-	if len(malformed)+len(unknown) > 0 {
-		v.Kept = fmt.Sprintf("%d malformed, %d unknown", len(malformed), len(unknown))
-	}
-	v.JSON = viewJSON(raw, jsonOptions{Kept: kept, Reveal: reveal})
-	v.Source = "from the latest delivery"
-	if v.Sandbox {
-		v.Source = "GET /v3/order/" + v.Short + "…"
-	}
-}
-
-// typedFields are fields of the order that are no patient data.
-func typedFields(o *labhealth.Order) []typedField {
-	var fields []typedField
-	add := func(name, text string) { fields = append(fields, typedField{Name: name, Text: visible(text)}) }
-	add("ID", o.ID.String())
-	add("CurrentStatus()", string(o.CurrentStatus()))
-	add("UserID", o.UserID.String())
-	add("TeamID", o.TeamID.String())
-	add("LabTest.Name", o.LabTest.Name)
-	add("LabTest.Price", string(o.LabTest.Price))
-	add("LabTest.Markers", countOf(len(o.LabTest.Markers), "marker"))
-	add("Details.Type", string(o.Details.Type))
-	add("Details.Data", strings.TrimPrefix(fmt.Sprintf("%T", o.Details.Data), "*labhealth."))
-	add("SampleID", pointer(o.SampleID))
-	add("BillingType", string(o.BillingType))
-	add("Interpretation", pointer(o.Interpretation))
-	add("HasMissingResults", pointer(o.HasMissingResults))
-	add("HasResults()", fmt.Sprint(o.HasResults()))
-	add("Origin", pointer(o.Origin))
-	add("CreatedAt", o.CreatedAt.UTC().Format("2006-01-02 15:04:05.000 UTC"))
-	add("UpdatedAt", o.UpdatedAt.UTC().Format("2006-01-02 15:04:05.000 UTC"))
-	add("Events", fmt.Sprintf("%d, the last is %d", len(o.Events), o.LastEvent.ID))
-	add("ExpectedResultByDate", pointer(o.ExpectedResultByDate))
-	add("WorstCaseResultByDate", pointer(o.WorstCaseResultByDate))
-	return fields
-}
-
-// pointer formats an optional value.
-func pointer[T any](p *T) string {
-	if p == nil {
-		return "nil"
-	}
-	return fmt.Sprint(*p)
 }

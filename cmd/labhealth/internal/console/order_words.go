@@ -55,13 +55,10 @@ func vialOf(status string) vial {
 	return lanes[laneOf[top]].Vial
 }
 
-// methods are the collection methods with their names.
-var methods = []struct{ Key, Name, Lower string }{
-	{"testkit", "Testkit", "testkit"},
-	{"walk_in_test", "Walk-in", "walk-in"},
-	{"at_home_phlebotomy", "At home", "at home"},
-	{"on_site_collection", "On site", "on site"},
-}
+// method is a collection method. Key is the name of its icon, too.
+type method struct{ Key, Name string }
+
+var methods = []method{{"testkit", "Testkit"}, {"walk_in_test", "Walk-in"}, {"at_home_phlebotomy", "At home"}, {"on_site_collection", "On site"}}
 
 // methodName returns the name of a collection method, and of one that does not exist yet.
 func methodName(method string) string {

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -20,34 +21,41 @@ import (
 const (
 	laneCards = 50               // cards of a lane, at most
 	freshAge  = 10 * time.Second // how long new cards are marked
+	maxSteps  = 12               // of a card
 )
 
 func (c *Console) ordersRoutes() {
 	c.mux.HandleFunc("GET /console/orders", c.ordersPage)
 	c.mux.HandleFunc("GET /console/orders/{id}", c.orderPage)
-	if !c.sandbox() {
-		c.mux.HandleFunc("POST /console/orders/{id}/reveal", c.revealPatient)
-		return
+	c.mux.HandleFunc("POST /console/orders/{id}/reveal", c.orderPage)
+	if c.sandbox() {
+		c.mux.HandleFunc("GET /console/orders/{id}/{document}", c.orderDocument)
+		c.act("POST /console/orders", c.addOrder)
+		c.act("POST /console/orders/fill", c.fillOrders)
+		c.act("POST /console/orders/{id}/{action}", c.changeOrder)
 	}
-	c.mux.HandleFunc("GET /console/orders/{id}/{document}", c.orderDocument)
-	c.mux.HandleFunc("POST /console/orders", c.addOrder)
-	c.mux.HandleFunc("POST /console/orders/fill", c.fillOrders)
-	c.mux.HandleFunc("POST /console/orders/{id}/{action}", c.changeOrder)
 }
 
 // board is the data of the template "orders".
 type board struct {
 	Total, Stuck int
 	Lanes        []boardLane
-	Methods      []boardMethod
-	Query        string
-	Method       string
-	Path         string // of this view
+	Query        query
 	Sandbox      bool
-	Add          *addForm // nil in listen mode
-	None         bool     // there are no orders at all
-	Fill         bool     // whether invented orders can be added
-	Steps        []todo
+	Tests        []labhealth.LabTest // of which orders can be added
+	Started      bool                // a program has sent a request
+}
+
+// Methods returns the collection methods with the address of their orders.
+func (b *board) Methods() []chipView {
+	all := b.Query.with("method", "", "lane", "", "from", "")
+	chips := []chipView{{Name: "All", Path: all.Address(), Current: b.Query.Get("method") == ""}}
+	for _, m := range methods {
+		chips = append(chips, chipView{
+			Name: m.Name, Icon: m.Key, Path: all.with("method", m.Key).Address(), Current: b.Query.Get("method") == m.Key,
+		})
+	}
+	return chips
 }
 
 // Found is the number of orders that the filter selects.
@@ -58,24 +66,12 @@ func (b *board) Found() (n int) {
 	return n
 }
 
-type boardMethod struct {
-	Key, Name, Icon, Path string
-	Current               bool
-}
-
 type boardLane struct {
 	lane
 	Count int
 	Cards []card
 	Older string // path that shows the older ones, or empty
 	More  int    // older ones
-}
-
-// todo is a step of the first run.
-type todo struct {
-	Done                bool
-	Lead, Text, Command string
-	Waiting             string
 }
 
 // card is an order on the board.
@@ -89,8 +85,8 @@ type card struct {
 	Vial       vial
 	Ended      bool // cancelled or failed
 	Tags       []cardTag
-	Steps      []string // class of each step: on, here or empty
-	Step       int
+	Steps      int    // 0 if it has ended
+	Step       int    // the current one, from 0; Steps if all are done
 	StepsState string // done, stuck or empty
 	Next       string // the next status in words, empty if there is none
 	HasResults bool
@@ -106,93 +102,47 @@ func (c card) Key() string {
 // cardTag is a small fact on a card. Sign is up, diamond, warn or empty.
 type cardTag struct{ Tone, Sign, Text string }
 
-// Aria describes the steps.
-func (c card) Aria() string { return fmt.Sprintf("step %d of %d", c.Step, len(c.Steps)) }
-
 func (c *Console) ordersPage(w http.ResponseWriter, r *http.Request) {
-	b, err := c.newBoard(r.Context(), r.URL.Query())
+	states, err := c.orderStates(r.Context())
 	if err != nil {
 		c.fail(w, r, err)
 		return
 	}
-	c.render(w, r, "orders", page{Title: "Orders", Current: "orders", Live: c.ordersTopics(), Data: b})
-}
-
-// ordersTopics are the topics that change orders. Without a sandbox, deliveries bring them.
-func (c *Console) ordersTopics() string {
+	b := &board{Total: len(states), Sandbox: c.sandbox(), Query: boardQuery(r.URL.Query())}
+	live := "deliveries" // without a sandbox, these bring the orders
 	if c.sandbox() {
-		return "orders"
+		b.Tests, b.Started, live = c.labTests(r.Context()), c.Server.RequestCount() > 0, "orders"
 	}
-	return "deliveries"
+	c.fillLanes(r.Context(), b, states)
+	c.render(w, r, "orders", page{Title: "Orders", Current: "orders", Live: live, Data: b})
 }
 
-// newBoard returns the orders that the query selects: q has words, method a collection method, and
-// lane with before shows older orders of one lane.
-func (c *Console) newBoard(ctx context.Context, query url.Values) (*board, error) {
-	states, err := c.orderStates(ctx)
-	if err != nil {
-		return nil, err
+// boardQuery returns what a query selects: q has words, method a collection method, and lane with
+// from shows older orders of one lane.
+func boardQuery(from url.Values) query {
+	q := newQuery(from, ordersPath, "q", "method", "lane", "from")
+	if !slices.ContainsFunc(methods, func(m method) bool { return m.Key == q.Get("method") }) {
+		q = q.with("method", "")
 	}
-	b := &board{Total: len(states), None: len(states) == 0, Sandbox: c.sandbox(), Query: query.Get("q"), Path: boardView(query), Fill: c.sandbox()}
-	if isMethod(query.Get("method")) {
-		b.Method = query.Get("method")
-	}
-	if c.sandbox() {
-		b.Add = c.newAddForm(ctx)
-	}
-	b.Methods = append(b.Methods, boardMethod{"", "All", "", boardPath(b.Query, ""), b.Method == ""})
-	for _, m := range methods {
-		b.Methods = append(b.Methods, boardMethod{m.Key, m.Name, m.Key, boardPath(b.Query, m.Key), b.Method == m.Key})
-	}
-	if b.None {
-		b.Query, b.Method, b.Path = "", "", "/console/orders"
-		b.Steps = c.firstSteps()
-		return b, nil
-	}
-	c.fillLanes(ctx, b, states, query)
-	return b, nil
-}
-
-func isMethod(method string) bool {
-	return slices.ContainsFunc(methods, func(m struct{ Key, Name, Lower string }) bool { return m.Key == method })
-}
-
-// boardPath returns the path of the orders with words and a method.
-func boardPath(q, method string) string { return boardView(url.Values{"q": {q}, "method": {method}}) }
-
-// boardView returns the path of the view of the board that a query has.
-func boardView(query url.Values) string {
-	values := url.Values{}
-	for _, name := range []string{"q", "method", "lane", "from"} {
-		if value := query.Get(name); value != "" {
-			values.Set(name, value)
-		}
-	}
-	if encoded := values.Encode(); encoded != "" {
-		return "/console/orders?" + encoded
-	}
-	return "/console/orders"
+	return q
 }
 
 // fillLanes adds the latest orders of each lane, or the older ones of the lane in the query.
-func (c *Console) fillLanes(ctx context.Context, b *board, states []labhealthtest.OrderState, query url.Values) {
-	now := c.now()
-	wanted := strings.Fields(strings.ToLower(b.Query))
+func (c *Console) fillLanes(ctx context.Context, b *board, states []labhealthtest.OrderState) {
 	byLane := make([][]labhealthtest.OrderState, len(lanes))
 	for _, s := range states {
-		if isStuck(s.Status, s.Since, now) {
+		if isStuck(s.Status, s.Since, c.Now()) {
 			b.Stuck++
 		}
-		if matches(s, b.Method, wanted) {
+		if matches(s, b.Query) {
 			i := laneOfOrder(s.Status)
 			byLane[i] = append(byLane[i], s)
 		}
 	}
-	from := 0
-	_, _ = fmt.Sscan(query.Get("from"), &from)
+	from, _ := strconv.Atoi(b.Query.Get("from"))
 	for i, l := range lanes {
 		found := byLane[i]
-		if only := query.Get("lane"); only != "" && only != l.Key {
+		if only := b.Query.Get("lane"); only != "" && only != l.Key {
 			found = nil
 		}
 		slices.SortStableFunc(found, func(a, b labhealthtest.OrderState) int {
@@ -200,32 +150,18 @@ func (c *Console) fillLanes(ctx context.Context, b *board, states []labhealthtes
 		})
 		start := max(0, min(from, len(found)))
 		end := min(start+laneCards, len(found))
-		bl := boardLane{lane: l, Count: len(found)}
-		bl.setOlder(b, end)
+		bl := boardLane{lane: l, Count: len(found), More: len(found) - end}
+		if bl.More > 0 {
+			bl.Older = b.Query.with("lane", l.Key, "from", strconv.Itoa(end)).Address()
+		}
 		for _, s := range found[start:end] {
 			if !c.sandbox() {
 				c.countStoredResults(ctx, &s)
 			}
-			bl.Cards = append(bl.Cards, c.newCard(s, b.Path))
+			bl.Cards = append(bl.Cards, c.newCard(s, b.Query.Address()))
 		}
 		b.Lanes = append(b.Lanes, bl)
 	}
-}
-
-// setOlder sets what leads from the cards before end to the older ones.
-func (l *boardLane) setOlder(b *board, end int) {
-	if l.More = l.Count - end; l.More <= 0 {
-		l.More = 0
-		return
-	}
-	values := url.Values{"lane": {l.Key}, "from": {fmt.Sprint(end)}}
-	if b.Query != "" {
-		values.Set("q", b.Query)
-	}
-	if b.Method != "" {
-		values.Set("method", b.Method)
-	}
-	l.Older = "/console/orders?" + values.Encode()
 }
 
 // laneOfOrder returns the lane of a status. Orders with an unknown status are in the first one.
@@ -234,26 +170,17 @@ func laneOfOrder(status string) int {
 	return laneOf[top]
 }
 
-// matches reports whether an order has the method and all words.
-func matches(s labhealthtest.OrderState, method string, wanted []string) bool {
-	if method != "" && s.Method != method {
-		return false
-	}
-	if len(wanted) == 0 {
-		return true
-	}
-	text := strings.ToLower(strings.Join([]string{
+// matches reports whether a query selects an order.
+func matches(s labhealthtest.OrderState, q query) bool {
+	text := strings.Join([]string{
 		s.ID.String(), s.LabTest, s.Status, statusWords(s.Status, s.StatusDetail), s.SampleID, s.ClientUserID, s.UserID.String(), methodName(s.Method),
-	}, " "))
-	return !slices.ContainsFunc(wanted, func(word string) bool { return !strings.Contains(text, word) })
+	}, " ")
+	return (q.Get("method") == "" || s.Method == q.Get("method")) && matchesWords(text, q.Get("q"))
 }
-
-// now is the clock of the console.
-func (c *Console) now() time.Time { return c.Now().UTC() }
 
 // newCard returns the card of an order.
 func (c *Console) newCard(s labhealthtest.OrderState, back string) card {
-	now := c.now()
+	now := c.Now()
 	o := card{
 		OrderState: s, Lane: lanes[laneOfOrder(s.Status)].Key, Words: statusWords(s.Status, s.StatusDetail), Age: age(now.Sub(s.Since)),
 		Icon: methodIcon(s.Method), MethodName: methodName(s.Method), Vial: vialOf(s.Status), Back: back, Fresh: now.Sub(s.Since) < freshAge,
@@ -278,37 +205,16 @@ func (c *Console) newCard(s labhealthtest.OrderState, back string) card {
 		o.Tags = append(o.Tags, cardTag{"", "", "redraw of " + s.RedrawOf.String()[:8]})
 	}
 	if !o.Ended {
-		o.Steps, o.Step = stepsOf(s.Reached, len(s.Next), o.Lane == "completed")
+		o.Steps = min(max(1, s.Reached)+len(s.Next), maxSteps)
+		o.Step = max(0, o.Steps-len(s.Next)-1)
 	}
 	switch {
 	case o.Lane == "completed":
-		o.StepsState = "done"
+		o.StepsState, o.Step = "done", o.Steps
 	case stuck:
 		o.StepsState = "stuck"
 	}
 	return o
-}
-
-// maxSteps limits the steps of a card.
-const maxSteps = 12
-
-// stepsOf returns the class of each step.
-func stepsOf(reached, ahead int, done bool) (steps []string, step int) {
-	reached = max(1, reached)
-	for reached+ahead > maxSteps && reached > 1 {
-		reached--
-	}
-	for i := range min(reached+ahead, maxSteps) {
-		switch {
-		case i < reached-1 || done:
-			steps = append(steps, "on")
-		case i == reached-1:
-			steps = append(steps, "here")
-		default:
-			steps = append(steps, "")
-		}
-	}
-	return steps, min(reached, maxSteps)
 }
 
 // addResults adds what the results of the order are, in place of its status once it is completed.
@@ -450,21 +356,4 @@ func (c *Console) countOrders(ctx context.Context) int {
 		c.Log.Error("console: cannot count the orders", "error", err)
 	}
 	return n
-}
-
-// firstSteps are what to do while there is no order.
-func (c *Console) firstSteps() []todo {
-	if !c.sandbox() {
-		return []todo{
-			{Lead: "Send webhooks to this address.", Text: "Each labtest.order event brings the whole order, which then appears here."},
-		}
-	}
-	return []todo{
-		{Done: c.Server.RequestCount() > 0, Lead: "Give your program the base URL and the key.",
-			Text: "It sets LABHEALTH_URL, LABHEALTH_API_KEY and LABHEALTH_WEBHOOK_SECRET.", Command: `eval "$(labhealth sandbox env)"`},
-		{Lead: "Import an order, from your program or with the command.", Command: "labhealth orders import examples/order.json",
-			Waiting: "Waiting for POST /v3/order/import"},
-		{Lead: "See its events under Deliveries.", Text: "They can be forwarded to your receiver, there or with the command.",
-			Command: "labhealth sandbox --forward http://localhost:3000/webhooks"},
-	}
 }

@@ -17,21 +17,18 @@ import (
 
 // plotSet is what the template plots shows: the series of a user within a span.
 type plotSet struct {
-	ID     string // of the element
-	UserID uuid.UUID
-	Span   span
 	Title  string // such as 14 to 20 November 2026
 	Week   bool
 	Zone   string        // whose times they are
 	Offset time.Duration // of the user from UTC
 
 	Plots  []plot
-	Texts  []texts // series without numbers
-	More   int     // series that are not shown
-	Capped bool    // not all samples were read
+	Texts  string // series without numbers
+	More   int    // series that are not shown
+	Capped bool   // not all samples were read
 
 	Earlier, Later, DayPath, WeekPath string
-	ValuesPath, PlotsPath             string
+	OtherPath                         string // of the values or the plots
 	AsValues                          bool
 	Nearest                           *nearest // if there is nothing to show
 }
@@ -75,19 +72,11 @@ type valueRow struct {
 	Text []string
 }
 
-// texts are samples that are no numbers.
-type texts struct {
-	Title, Source string
-	Rows          []valueRow
-	More          int
-}
-
 // Limits of a page.
 const (
 	maxSeries  = 60      // series that are shown
 	maxUnits   = 4       // plots of one series
 	maxSamples = 700_000 // that are read: a week with one each second
-	maxTexts   = 100     // of a series
 )
 
 // loader reads the series of a user.
@@ -104,66 +93,56 @@ type loader struct {
 type loaded struct {
 	of         webhooks.Series
 	reductions []*reduction // one for each unit
-	texts      texts
-	assumed    time.Duration // offset of samples that have none
-	assuming   bool          // there are such samples
+	texts      bool         // there are samples without a number
 }
 
 // loadPlots reads the series of a user within a span.
-func (c *Console) loadPlots(ctx context.Context, userID uuid.UUID, s span) (*plotSet, error) {
+func (c *Console) loadPlots(ctx context.Context, userID uuid.UUID, s span, q query) (*plotSet, error) {
 	all, err := c.Inspector.Store.Series(ctx, userID)
 	if err != nil {
 		return nil, err
 	}
 	slices.SortStableFunc(all, func(a, b webhooks.Series) int { return rank(a.Resource) - rank(b.Resource) })
-	set := c.newPlotSet(userID, s)
+	at := func(s span) string { return s.within(q).Beside(userID) }
+	set := &plotSet{
+		Title: s.title(), Week: s.week, AsValues: q.Get("as") == "values", Earlier: at(s.move(-1)), Later: at(s.move(1)),
+		DayPath: at(span{s.day, false}), WeekPath: at(span{s.day, true}),
+		OtherPath: s.within(q.with("as", map[bool]string{false: "values"}[q.Get("as") == "values"])).Beside(userID),
+	}
 	if len(all) > maxSeries {
 		set.More, all = len(all)-maxSeries, all[:maxSeries]
 	}
 	l := &loader{console: c, span: s, now: c.Now(), kinds: map[[2]string]int{}}
-	found, err := l.loadAll(ctx, all)
-	if err != nil {
+	if err := l.findOffset(ctx, all); err != nil {
 		return nil, err
 	}
-	set.Capped = l.read >= maxSamples
-	set.Zone, set.Offset = l.zone(), l.offset()
-	for _, one := range found {
-		for _, r := range one.reductions {
-			r.end = l.now.Add(l.offset()).UTC() // the offset was found while the samples were read
-			if r.lines != nil {
-				set.Plots = append(set.Plots, newPlot(one.of, one.texts.Source, r, len(set.Plots)))
-			}
-		}
-		if len(one.texts.Rows) > 0 {
-			set.Texts = append(set.Texts, one.texts)
-		}
-	}
-	if len(set.Plots) == 0 && len(set.Texts) == 0 {
-		set.Nearest = c.nearestDay(ctx, userID, s)
-	}
-	return set, nil
-}
-
-// loadAll reads several series.
-func (l *loader) loadAll(ctx context.Context, all []webhooks.Series) (found []*loaded, err error) {
+	var found []*loaded
 	for _, of := range all {
 		l.kinds[[2]string{of.Resource, of.Provider}]++
-	}
-	for _, of := range all {
 		one, err := l.load(ctx, of)
 		if err != nil {
 			return nil, err
 		}
 		found = append(found, one)
 	}
-	for i, one := range found { // the offset may have been found after the series was read
-		if one.assuming && l.offset() != one.assumed && l.read < maxSamples {
-			if found[i], err = l.load(ctx, one.of); err != nil {
-				return nil, err
+	set.Capped = l.read >= maxSamples
+	set.Zone, set.Offset = l.zone(), l.offset()
+	var texts []string
+	for _, one := range found {
+		for _, r := range one.reductions {
+			if r.lines != nil {
+				set.Plots = append(set.Plots, newPlot(one.of, l.source(one.of), r, len(set.Plots)))
 			}
 		}
+		if one.texts {
+			texts = append(texts, resourceName(one.of.Resource)+" ("+l.source(one.of)+")")
+		}
 	}
-	return found, nil
+	set.Texts = strings.Join(texts, ", ")
+	if len(set.Plots) == 0 && set.Texts == "" {
+		set.Nearest = c.nearestDay(ctx, userID, s, at)
+	}
+	return set, nil
 }
 
 // rank is the place of a resource among the plots.
@@ -189,25 +168,9 @@ func (l *loader) zone() string {
 	}
 	names := make([]string, len(l.offsets))
 	for i, offset := range l.offsets {
-		names[i] = offsetName(offset)
+		names[i] = time.Unix(0, 0).In(time.FixedZone("", int(offset.Seconds()))).Format("UTC-07:00")
 	}
 	return "times of the user, " + strings.Join(names, ", then ")
-}
-
-// offsetName formats an offset as UTC−8 or UTC+5:30.
-func offsetName(offset time.Duration) string {
-	if offset == 0 {
-		return "UTC"
-	}
-	sign := "+"
-	if offset < 0 {
-		sign, offset = "−", -offset
-	}
-	name := fmt.Sprintf("UTC%s%d", sign, int(offset.Hours()))
-	if minutes := int(offset.Minutes()) % 60; minutes != 0 {
-		name += fmt.Sprintf(":%02d", minutes)
-	}
-	return name
 }
 
 // source names the source of a series, with the type only if there are several.
@@ -220,9 +183,9 @@ func (l *loader) source(of webhooks.Series) string {
 
 // load reads a series.
 func (l *loader) load(ctx context.Context, of webhooks.Series) (*loaded, error) {
-	one := &loaded{of: of, assumed: l.offset(), texts: texts{Title: resourceName(of.Resource), Source: l.source(of)}}
+	one := &loaded{of: of}
 	from, to := l.span.limits()
-	offset := one.assumed
+	offset := l.offset()
 	for stored, err := range l.console.Inspector.Store.Range(ctx, of, from, to) {
 		if err != nil {
 			return nil, err
@@ -233,27 +196,52 @@ func (l *loader) load(ctx context.Context, of webhooks.Series) (*loaded, error) 
 		at := time.Unix(0, stored.Key.UnixNano).UTC()
 		if own, ok := offsetOf(&stored.Sample); ok {
 			offset = own
-			if within := at.Add(own).Sub(l.span.start()); within >= 0 && within < time.Duration(l.span.days())*24*time.Hour {
-				l.sawOffset(own)
-			}
-		} else {
-			one.assuming = true
+			l.sawOffset(at, own)
 		}
 		one.add(l, &stored.Sample, at, offset)
 	}
 	return one, nil
 }
 
-// maxOffsets is the number of offsets that are named.
-const maxOffsets = 4
+const (
+	maxOffsets    = 4      // that are named
+	maxOffsetless = 10_000 // samples of a series that are searched for one with an offset
+)
 
-func (l *loader) sawOffset(offset time.Duration) {
+// sawOffset notes the offset of a sample, if this is within the span.
+func (l *loader) sawOffset(at time.Time, offset time.Duration) bool {
+	within := at.Add(offset).Sub(l.span.start())
+	if within < 0 || within >= time.Duration(l.span.days())*24*time.Hour {
+		return false
+	}
 	if !slices.Contains(l.offsets, offset) && len(l.offsets) < maxOffsets {
 		l.offsets = append(l.offsets, offset)
 	}
+	return true
 }
 
-// add adds a sample to the reduction of its unit, or to the texts.
+// findOffset looks for the offset of samples that have none: that of the first other one.
+func (l *loader) findOffset(ctx context.Context, all []webhooks.Series) error {
+	from, to := l.span.limits()
+	for _, of := range all {
+		n := 0
+		for stored, err := range l.console.Inspector.Store.Range(ctx, of, from, to) {
+			if err != nil {
+				return err
+			}
+			own, ok := offsetOf(&stored.Sample)
+			if ok && l.sawOffset(time.Unix(0, stored.Key.UnixNano).UTC(), own) {
+				return nil
+			}
+			if n++; n == maxOffsetless {
+				break
+			}
+		}
+	}
+	return nil
+}
+
+// add adds a sample to the reduction of its unit, or notes that it is no number.
 func (one *loaded) add(l *loader, s *webhooks.Sample, at time.Time, offset time.Duration) {
 	switch {
 	case s.Systolic != 0 || s.Diastolic != 0:
@@ -261,14 +249,8 @@ func (one *loaded) add(l *loader, s *webhooks.Sample, at time.Time, offset time.
 	case s.HasValue:
 		one.reduction(l, s.Unit).add(at, offset, s.Value)
 	default:
-		text := s.Text
-		if text == "" {
-			text = string(s.Number())
-		}
-		if text == "" {
-			text = "no value"
-		}
-		one.texts.add(l.span, at.Add(offset), text)
+		local := at.Add(offset)
+		one.texts = one.texts || !local.Before(l.span.start()) && local.Before(l.span.day.AddDate(0, 0, 1))
 	}
 }
 
@@ -285,24 +267,10 @@ func (one *loaded) reduction(l *loader, unit string) *reduction {
 	return r
 }
 
-func (t *texts) add(s span, local time.Time, text string) {
-	switch {
-	case local.Before(s.start()) || !local.Before(s.day.AddDate(0, 0, 1)):
-	case len(t.Rows) == maxTexts:
-		t.More++
-	default:
-		shown := mask // what people wrote; the delivery shows it on demand
-		if text == "" {
-			shown = ""
-		}
-		t.Rows = append(t.Rows, valueRow{Day: shortDay(local), Time: local.Format("15:04"), Text: []string{shown}})
-	}
-}
-
 // newPlot describes a reduction.
 func newPlot(of webhooks.Series, source string, r *reduction, number int) plot {
 	p := plot{
-		ID: "plot-" + strconv.Itoa(number), Title: resourceName(of.Resource), Source: source, Unit: unitText(of.Resource, r.unit), Short: sums(of.Resource),
+		ID: "plot-" + strconv.Itoa(number), Title: resourceName(of.Resource), Source: source, Unit: unitText(of.Resource, r.unit), Short: summed[of.Resource],
 	}
 	start := r.span.start().Unix()
 	d := plotData{
@@ -324,10 +292,10 @@ func newPlot(of webhooks.Series, source string, r *reduction, number int) plot {
 	}
 	switch {
 	case len(d.Gaps) > 0:
-		p.Note = countOf(len(d.Gaps), "gap") + ", " + lengthText(missing)
+		p.Note = countOf(len(d.Gaps), "gap") + ", " + age(missing)
 		p.Label += ", " + p.Note
 	case p.Short && r.usual() > 0:
-		p.Note = "every " + lengthText(r.usual())
+		p.Note = "every " + age(r.usual())
 	}
 	p.Data = d.json()
 	return p

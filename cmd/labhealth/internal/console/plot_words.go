@@ -1,7 +1,7 @@
 package console
 
 import (
-	"fmt"
+	"cmp"
 	"math"
 	"strconv"
 	"strings"
@@ -17,9 +17,6 @@ func round(v float64, decimals int) float64 {
 	scale := math.Pow10(decimals)
 	return math.Round(v*scale) / scale
 }
-
-// coordinate formats a number in a picture.
-func coordinate(v float64) string { return strconv.FormatFloat(round(v, 2)+0, 'f', -1, 64) }
 
 var resourceNames = map[string]string{
 	"heartrate": "Heart rate", "hrv": "Heart rate variability", "vo2_max": "VO₂ max", "ige": "IgE", "igg": "IgG", "uv_exposure": "UV exposure",
@@ -42,15 +39,10 @@ func resourceName(resource string) string {
 // sourceText names the source of a series.
 func sourceText(of webhooks.Series) string {
 	provider, kind := firstChars(of.Provider, 40), firstChars(of.SourceType, 40)
-	switch {
-	case provider == "" && kind == "":
-		return "unknown source"
-	case kind == "" || kind == "unknown" || kind == provider:
-		return provider
-	case provider == "":
-		return kind
+	if kind == "unknown" || kind == provider {
+		kind = ""
 	}
-	return provider + ", " + kind
+	return cmp.Or(strings.Trim(provider+", "+kind, ", "), "unknown source")
 }
 
 // unitText returns the unit of a plot.
@@ -66,15 +58,10 @@ func unitText(resource, unit string) string {
 	return firstChars(unit, 20)
 }
 
-var summed = map[string]bool{
-	"steps": true, "calories_active": true, "calories_basal": true, "distance": true, "floors_climbed": true, "water": true, "caffeine": true,
-	"carbohydrates": true, "daylight_exposure": true, "fall": true, "handwashing": true, "heart_rate_alert": true, "inhaler_usage": true,
-	"insulin_injection": true, "mindfulness_minutes": true, "sleep_apnea_alert": true, "stand_duration": true, "stand_hour": true,
-	"wheelchair_push": true, "workout_distance": true, "workout_duration": true, "workout_swimming_stroke": true,
-}
-
-// sums reports whether the samples of a resource are amounts, which are added and shown as bars.
-func sums(resource string) bool { return summed[resource] }
+// summed are the resources whose samples are amounts, which are added and shown as bars.
+var summed = set("steps", "calories_active", "calories_basal", "distance", "floors_climbed", "water", "caffeine", "carbohydrates", "daylight_exposure", "fall",
+	"handwashing", "heart_rate_alert", "inhaler_usage", "insulin_injection", "mindfulness_minutes", "sleep_apnea_alert", "stand_duration", "stand_hour",
+	"wheelchair_push", "workout_distance", "workout_duration", "workout_swimming_stroke")
 
 // targetOf returns the usual range of a resource in a unit; zeros if there is none.
 func targetOf(resource, unit string) [2]float64 {
@@ -87,39 +74,16 @@ func targetOf(resource, unit string) [2]float64 {
 	return [2]float64{}
 }
 
-// lengthText formats a length of time as 1 h 55 min, or from 10 hours as 13 h.
-func lengthText(d time.Duration) string {
-	switch {
-	case d < time.Minute:
-		return fmt.Sprintf("%d s", int(d.Round(time.Second).Seconds()))
-	case d < time.Hour:
-		return fmt.Sprintf("%d min", int(d.Round(time.Minute).Minutes()))
-	case d >= 10*time.Hour:
-		return fmt.Sprintf("%d h", int(d.Round(time.Hour).Hours()))
-	}
-	hours, minutes := int(d.Hours()), int(d.Minutes())%60
-	if minutes == 0 {
-		return fmt.Sprintf("%d h", hours)
-	}
-	return fmt.Sprintf("%d h %d min", hours, minutes)
-}
-
 func shortDay(t time.Time) string { return t.Format("Mon 2") }
 
 func longDay(t time.Time) string { return t.Format("Monday 2 January 2006") }
 
-// title names a span: Friday 20 November 2026, or 14 to 20 November 2026.
+// title names a span: Friday 20 November 2026, or 14 November to 20 November 2026.
 func (s span) title() string {
-	from := s.start()
-	switch {
-	case !s.week:
+	if !s.week {
 		return longDay(s.day)
-	case from.Year() != s.day.Year():
-		return from.Format("2 January 2006") + " to " + s.day.Format("2 January 2006")
-	case from.Month() != s.day.Month():
-		return from.Format("2 January") + " to " + s.day.Format("2 January 2006")
 	}
-	return from.Format("2") + " to " + s.day.Format("2 January 2006")
+	return s.start().Format("2 January") + " to " + s.day.Format("2 January 2006")
 }
 
 // decimalsOf returns how many decimals tell the values of an axis with so many intervals apart.

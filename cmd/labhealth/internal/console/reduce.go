@@ -48,6 +48,15 @@ func (s span) limits() (from, to time.Time) {
 // move returns the span that is n spans later.
 func (s span) move(n int) span { return span{s.day.AddDate(0, 0, n*s.days()), s.week} }
 
+// within returns a query with the span.
+func (s span) within(q query) query {
+	name := ""
+	if s.week {
+		name = "week"
+	}
+	return q.with("day", s.day.Format(time.DateOnly), "span", name)
+}
+
 // offsetOf returns the offset from UTC that a sample has.
 func offsetOf(s *webhooks.Sample) (offset time.Duration, ok bool) {
 	offset = time.Duration(s.TimezoneOffset) * time.Second

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -32,48 +31,23 @@ func (c *Console) requestsRoutes() {
 	c.mux.HandleFunc("GET /console/requests/{number}", c.requestsPage)
 	c.mux.HandleFunc("POST /console/requests/{number}/reveal", c.requestsPage)
 	c.mux.HandleFunc("POST /console/requests/{number}/curl", c.requestCurl)
-	c.mux.HandleFunc("POST /console/requests/{number}/again", c.sendRequestAgain)
 	c.mux.HandleFunc("POST /console/requests/script", c.requestScript)
-	c.mux.HandleFunc("POST /console/requests/clear", c.clearRequests)
+	c.act("POST /console/requests/{number}/again", c.sendRequestAgain)
+	c.act("POST /console/requests/clear", func(*http.Request) (string, string, error) {
+		c.faults.log.clear(c.Server)
+		c.live.changed("requests")
+		return requestsPath, "", nil
+	})
 }
 
-// requestQuery is what the address of the page selects.
-type requestQuery struct {
-	Q, Is, As string
-	Before    int
-}
+const requestsPath = "/console/requests"
 
-func requestQueryOf(r *http.Request) requestQuery {
-	q := requestQuery{Q: strings.TrimSpace(r.FormValue("q")), Is: r.FormValue("is"), As: r.FormValue("as")}
-	if !slices.ContainsFunc(requestChips, func(chip requestChip) bool { return chip.is == q.Is }) {
-		q.Is = ""
+func requestQuery(r *http.Request) query {
+	q := queryOf(r, requestsPath, "q", "is", "before")
+	if !slices.ContainsFunc(requestChips, func(chip requestChip) bool { return chip.is == q.Get("is") }) {
+		q = q.with("is", "")
 	}
-	if q.As != "go" && q.As != "http" {
-		q.As = ""
-	}
-	q.Before, _ = strconv.Atoi(r.FormValue("before"))
 	return q
-}
-
-// path returns the address of the page, or of one request beside the list.
-func (q requestQuery) path(number int) string {
-	path := "/console/requests"
-	if number > 0 {
-		path += "/" + strconv.Itoa(number)
-	}
-	v := url.Values{}
-	for name, value := range map[string]string{"q": q.Q, "is": q.Is, "as": q.As} {
-		if value != "" {
-			v.Set(name, value)
-		}
-	}
-	if q.Before > 0 {
-		v.Set("before", strconv.Itoa(q.Before))
-	}
-	if len(v) == 0 {
-		return path
-	}
-	return path + "?" + v.Encode()
 }
 
 // requestChip is a selection of requests.
@@ -91,7 +65,7 @@ var requestChips = []requestChip{
 
 // requestsView is the data of the template requests.
 type requestsView struct {
-	Query   requestQuery
+	Query   query
 	Total   int
 	Faulted int
 	Chips   []chipView
@@ -102,25 +76,11 @@ type requestsView struct {
 	Try     string
 }
 
-type chipView struct {
-	Name, Path string
-	Count      int
-	Current    bool
-}
-
 // requestRow is a row of the list.
 type requestRow struct {
 	*requestRecord
 	Address string
 	On      bool
-}
-
-// StatusText is the status, or the fault that replaced the response.
-func (r *requestRecord) StatusText() string {
-	if r.Status == 0 {
-		return "fault"
-	}
-	return strconv.Itoa(r.Status)
 }
 
 // Tone is the color of the status.
@@ -134,86 +94,54 @@ func (r *requestRecord) Tone() string {
 	return "ok"
 }
 
-// Duration is how long the request took.
-func (r *requestRecord) Duration() string {
-	if r.Took < time.Millisecond {
-		return "< 1 ms"
-	}
-	return number(int(r.Took.Milliseconds())) + " ms"
-}
-
-// Summary is a few words about the request.
-func (r *requestRecord) Summary() string {
-	switch {
-	case r.Status == 0:
-		return "not processed"
-	case r.Note != "":
-		return r.Note
-	case len(r.Orders) == 0 && r.Label != "":
-		return r.Label
-	}
-	return ""
-}
-
 func (c *Console) requestsPage(w http.ResponseWriter, r *http.Request) {
-	q := requestQueryOf(r)
+	q := requestQuery(r)
 	records := c.faults.log.all(c.Server)
-	view := requestsView{Query: q, Total: len(records), Try: c.tryCommand()}
-	words := strings.Fields(strings.ToLower(q.Q))
-	matched := make([]*requestRecord, 0, len(records))
+	view := requestsView{Query: q, Total: len(records), Try: `curl -H "x-service-api-key: $` + keyVariable + `" ` + c.Server.URL + "/v2/user/"}
 	for _, rec := range records {
 		if rec.Faulted {
 			view.Faulted++
 		}
-		if matchesWords(rec.text, words) {
-			matched = append(matched, rec)
-		}
 	}
-	shown := view.addChips(matched)
-	detail := c.selectRequest(r, shown)
-	if detail < 0 {
+	shown := view.addChips(slices.DeleteFunc(records, func(rec *requestRecord) bool { return !matchesWords(rec.text, q.Get("q")) }))
+	addressed := r.PathValue("number") != ""
+	number, err := strconv.Atoi(cmp.Or(r.PathValue("number"), r.FormValue(shownParameterName), "0"))
+	switch {
+	case addressed && (err != nil || number < 1):
 		http.NotFound(w, r)
 		return
+	case number <= 0 && len(shown) > 0:
+		number = shown[len(shown)-1].Number
 	}
-	view.addRows(shown, detail)
-	p := page{Title: "Requests", Current: "requests", Live: "requests", Self: q.path(detail)}
-	if r.PathValue("number") == "" && detail > 0 {
-		p.Self = withParameter(q.path(0), shownParameterName, strconv.Itoa(detail))
+	view.addRows(shown, number)
+	p := page{Title: "Requests", Current: "requests", Live: "requests", Self: q.Address(), Data: &view}
+	if addressed {
+		p.Self = q.Beside(number)
+	} else if number > 0 {
+		p.Self = q.with(shownParameterName, strconv.Itoa(number)).Address()
 	}
-	if detail > 0 {
-		d, ok := c.requestDetail(r, q, detail)
-		if !ok && r.PathValue("number") != "" {
-			c.back(w, r, q.path(0), "warn", "The service does not keep this request any more.")
+	if number > 0 {
+		view.Detail = c.requestDetail(r, q, number)
+		if view.Detail == nil && addressed {
+			c.back(w, r, q.Address(), "warn", gone)
 			return
 		}
-		view.Detail = d
 	}
-	p.Data = &view
 	c.render(w, r, "requests", p)
 }
 
-func matchesWords(text string, words []string) bool {
-	for _, word := range words {
-		if !strings.Contains(text, word) {
-			return false
-		}
-	}
-	return true
-}
+const gone = "The service does not keep this request any more."
 
 // addChips adds the chips with their counts, and returns the records that the current one selects.
 func (v *requestsView) addChips(records []*requestRecord) (shown []*requestRecord) {
 	for _, chip := range requestChips {
-		q := v.Query
-		q.Is, q.Before = chip.is, 0
-		view := chipView{Name: chip.name, Path: q.path(0), Current: chip.is == v.Query.Is}
+		view := chipView{Name: chip.name, Path: v.Query.with("is", chip.is, "before", "").Address(), Current: chip.is == v.Query.Get("is")}
 		for _, rec := range records {
-			if !chip.match(rec) {
-				continue
-			}
-			view.Count++
-			if view.Current {
-				shown = append(shown, rec)
+			if chip.match(rec) {
+				view.Count++
+				if view.Current {
+					shown = append(shown, rec)
+				}
 			}
 		}
 		v.Chips = append(v.Chips, view)
@@ -221,72 +149,37 @@ func (v *requestsView) addChips(records []*requestRecord) (shown []*requestRecor
 	return shown
 }
 
-// addRows adds the latest rows, or those before Query.Before.
+// addRows adds the latest rows, or those before a number.
 func (v *requestsView) addRows(records []*requestRecord, detail int) {
-	if v.Query.Before > 0 {
-		i, _ := slices.BinarySearchFunc(records, v.Query.Before, func(r *requestRecord, n int) int { return cmp.Compare(r.Number, n) })
+	if before, _ := strconv.Atoi(v.Query.Get("before")); before > 0 {
+		i, _ := slices.BinarySearchFunc(records, before, compareNumber)
 		records = records[:i]
-		q := v.Query
-		q.Before = 0
-		v.Latest = q.path(0)
+		v.Latest = v.Query.with("before", "").Address()
 	}
 	for _, rec := range slices.Backward(records) {
 		if len(v.Rows) == requestsShown {
-			q := v.Query
-			q.Before = v.Rows[requestsShown-1].Number
-			v.Older = q.path(0)
+			v.Older = v.Query.with("before", strconv.Itoa(v.Rows[requestsShown-1].Number)).Address()
 			return
 		}
-		v.Rows = append(v.Rows, requestRow{rec, v.Query.path(rec.Number), rec.Number == detail})
+		v.Rows = append(v.Rows, requestRow{rec, v.Query.Beside(rec.Number), rec.Number == detail})
 	}
 }
 
-// selectRequest returns the number of the request that is shown: that of the address or the latest,
-// 0 if there is none, or -1 if the address is wrong.
-func (c *Console) selectRequest(r *http.Request, shown []*requestRecord) int {
-	if text := r.PathValue("number"); text != "" {
-		n, err := strconv.Atoi(text)
-		if err != nil || n < 1 {
-			return -1
-		}
-		return n
-	}
-	if n, err := strconv.Atoi(r.FormValue(shownParameterName)); err == nil && n > 0 {
-		return n
-	}
-	if len(shown) == 0 {
-		return 0
-	}
-	return shown[len(shown)-1].Number
-}
+func compareNumber(r *requestRecord, number int) int { return cmp.Compare(r.Number, number) }
 
 // requestDetail is the data of the template request.
 type requestDetail struct {
 	*requestRecord
-	Query     requestQuery
+	Query     query
 	Addressed bool // the address has the number
 	Revealed  bool
 	Target    string
-	Tabs      []chipView
-	Head      []string // lines before the body
-	Tail      []string // after the body
-	Binary    bool     // the body is in base64 and not shown
+	Head      []string // lines of the command before the body
+	Quoted    bool     // the body is an argument of the command, which ends with a quote
 	Body      jsonView
 	Response  jsonView
 	Document  string // instead of Response
 	Problems  []problem
-}
-
-// About names the operation, unless the target does, and what the request is about.
-func (d *requestDetail) About() string {
-	switch about := d.Operation; {
-	case about == "":
-		return strings.TrimSuffix("No such operation, "+d.Label, ", ")
-	case about == d.Method+" "+d.Target && d.Label != "":
-		return d.Label
-	default:
-		return strings.TrimSuffix(about+", "+d.Label, ", ")
-	}
 }
 
 // problem is a field that the service rejected.
@@ -302,71 +195,51 @@ func (c *Console) request(n int) (labhealthtest.Request, bool) {
 	return requests[i], true
 }
 
-func (c *Console) requestDetail(r *http.Request, q requestQuery, n int) (*requestDetail, bool) {
+// requestDetail returns what is shown of a request, or nil if it is not kept.
+func (c *Console) requestDetail(r *http.Request, q query, n int) *requestDetail {
 	received, ok := c.request(n)
-	rec := c.faults.log.get(n)
-	if !ok || rec == nil {
-		return nil, false
+	records := c.faults.log.all(c.Server)
+	i, found := slices.BinarySearchFunc(records, n, compareNumber)
+	if !ok || !found {
+		return nil
 	}
-	d := &requestDetail{requestRecord: rec, Query: q, Addressed: r.PathValue("number") != "", Revealed: r.Method == http.MethodPost}
-	d.Target = rec.Path
-	if d.Revealed {
+	d := &requestDetail{requestRecord: records[i], Query: q, Addressed: r.PathValue("number") != "", Revealed: r.Method == http.MethodPost}
+	if d.Target = d.Path; d.Revealed {
 		d.Target = clip(received.Path, 4000)
+	} else {
+		received.Path = d.Target
 	}
-	for _, tab := range []struct{ as, name string }{{"", "curl"}, {"go", "Go"}, {"http", "HTTP"}} {
-		query := q
-		query.As = tab.as
-		d.Tabs = append(d.Tabs, chipView{Name: tab.name, Path: query.path(n), Current: tab.as == q.As})
-	}
-	d.addCode(c.Server.URL, received)
+	d.addCurl(curlOfRequest(c.Server.URL, received))
 	d.addResponse(received)
-	return d, true
+	return d
 }
 
-// addCode adds the request as code, with the values of patients hidden.
-func (d *requestDetail) addCode(base string, r labhealthtest.Request) {
-	if !d.Revealed {
-		r.Path = d.Target
+// addCurl adds the command, in which the values of patients are hidden.
+func (d *requestDetail) addCurl(command curlCommand) {
+	d.Head = command.lines()
+	if command.isArgument() && len(command.body) > 0 {
+		d.Head, d.Quoted = append(d.Head, "--data-raw '"), true
+	} else if len(command.body) > 0 {
+		d.Head = append(d.Head, "--data-binary @body   # "+sizeOf(len(command.body)))
 	}
-	code := newRequestCode(base, r)
-	d.Body = viewJSON(r.Body, jsonOptions{Reveal: d.Revealed})
-	switch d.Query.As {
-	case "go":
-		head, tail, _ := strings.Cut(code.golang("`\x00`"), "\x00")
-		d.Head, d.Tail = visibleLines(head), visibleLines(tail)
-	case "http":
-		d.Head = append(code.headLines(), "")
-	default:
-		d.addCurl(code)
-	}
-}
-
-func (d *requestDetail) addCurl(code requestCode) {
-	d.Head = code.curlLines()
-	for i := range d.Head {
-		if i > 0 {
+	for i, line := range d.Head {
+		if d.Head[i] = visible(line); i > 0 {
 			d.Head[i] = "  " + d.Head[i]
 		}
-		d.Head[i] = visible(d.Head[i])
-		if i < len(d.Head)-1 || len(code.body) > 0 {
+		if i < len(d.Head)-1 {
 			d.Head[i] += ` \`
 		}
 	}
-	_, isArgument := code.argument()
-	switch {
-	case len(code.body) == 0:
+	if len(command.body) > maxArgument {
 		return
-	case isArgument:
-		d.Head = append(d.Head, "  --data-raw '")
-		d.Tail = []string{"'"}
-		for _, line := range d.Body.Lines {
-			for i := range line.Tokens {
+	}
+	d.Body = viewJSON(command.body, jsonOptions{Reveal: d.Revealed})
+	for _, line := range d.Body.Lines {
+		for i := range line.Tokens {
+			if d.Quoted {
 				line.Tokens[i].Text = strings.ReplaceAll(line.Tokens[i].Text, "'", `'\''`)
 			}
 		}
-	default:
-		d.Binary = len(code.body) > maxArgument
-		d.Head = append(d.Head, "  --data-binary @body   # "+sizeOf(len(code.body)))
 	}
 }
 
@@ -378,7 +251,7 @@ func (d *requestDetail) addResponse(r labhealthtest.Request) {
 		d.Document = "This response is not kept any more."
 	case len(r.Response) == 0:
 		d.Document = "The response has no body."
-	case isPDF(r.Response):
+	case bytes.HasPrefix(r.Response, []byte("%PDF")):
 		d.Document = "A PDF document, " + sizeOf(len(r.Response)) + "."
 	default:
 		d.Response = viewJSON(r.Response, jsonOptions{Reveal: d.Revealed})
@@ -393,75 +266,34 @@ func (d *requestDetail) addResponse(r labhealthtest.Request) {
 		return
 	}
 	for _, v := range body.Detail[:min(len(body.Detail), 20)] {
-		var path []string
-		for _, part := range v.Loc {
-			path = append(path, fmt.Sprint(part))
-		}
-		d.Problems = append(d.Problems, problem{clip(strings.Join(path, "."), 200), clip(v.Msg, 300)})
+		path := strings.Trim(strings.ReplaceAll(fmt.Sprint(v.Loc), " ", "."), "[]")
+		d.Problems = append(d.Problems, problem{clip(path, 200), clip(v.Msg, 300)})
 	}
 }
-
-// visibleLines returns the lines of code without the last line break.
-func visibleLines(code string) []string {
-	lines := strings.Split(strings.TrimRight(code, "\n"), "\n")
-	for i, line := range lines {
-		lines[i] = strings.ReplaceAll(line, "\t", "    ")
-	}
-	return lines
-}
-
-// SizeText is the size of the body.
-func (d *requestDetail) SizeText() string { return sizeOf(d.Size) }
 
 // Hides reports whether values of patients are hidden.
 func (d *requestDetail) Hides() bool {
 	return d.Body.Hidden || d.Response.Hidden || strings.Contains(d.Target, "="+mask)
 }
 
-// Address returns the address of a request beside the same list.
-func (q requestQuery) Address(number int) string { return q.path(number) }
-
-// Back returns the address of the list.
-func (q requestQuery) Back() string { return q.path(0) }
-
-func (l *requestLog) get(n int) *requestRecord {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.find(n)
-}
-
-// requestOf returns the request of the address of an action.
-func (c *Console) requestOf(w http.ResponseWriter, r *http.Request) (labhealthtest.Request, bool) {
-	n, err := strconv.Atoi(r.PathValue("number"))
-	if err != nil {
-		http.NotFound(w, r)
-		return labhealthtest.Request{}, false
-	}
-	received, ok := c.request(n)
-	if !ok {
-		c.back(w, r, requestQuery{}.path(0), "warn", "The service does not keep this request any more.")
-	}
-	return received, ok
-}
-
 // requestCurl responds with the complete command, to be copied.
 func (c *Console) requestCurl(w http.ResponseWriter, r *http.Request) {
-	received, ok := c.requestOf(w, r)
+	received, ok := c.request(int(numberOf(r)))
 	if !ok {
+		c.back(w, r, requestsPath, "warn", gone)
 		return
 	}
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
-	io.WriteString(w, newRequestCode(c.Server.URL, received).curl())
+	io.WriteString(w, curlOfRequest(c.Server.URL, received).String())
 }
 
 // requestScript responds with all requests that the query selects, oldest first.
 func (c *Console) requestScript(w http.ResponseWriter, r *http.Request) {
-	q := requestQueryOf(r)
-	words := strings.Fields(strings.ToLower(q.Q))
+	q := requestQuery(r)
 	selected := map[int]bool{}
-	chip := requestChips[slices.IndexFunc(requestChips, func(chip requestChip) bool { return chip.is == q.Is })]
+	chip := requestChips[slices.IndexFunc(requestChips, func(chip requestChip) bool { return chip.is == q.Get("is") })]
 	for _, rec := range c.faults.log.all(c.Server) {
-		selected[rec.Number] = chip.match(rec) && matchesWords(rec.text, words)
+		selected[rec.Number] = chip.match(rec) && matchesWords(rec.text, q.Get("q"))
 	}
 	total := 0
 	requests := slices.DeleteFunc(c.Server.Requests(), func(r labhealthtest.Request) bool {
@@ -471,7 +303,7 @@ func (c *Console) requestScript(w http.ResponseWriter, r *http.Request) {
 		return !selected[r.Number]
 	})
 	if total > scriptSize {
-		c.back(w, r, q.path(0), "bad", "The bodies of these requests are larger than "+sizeOf(scriptSize)+". Search for fewer requests.")
+		c.back(w, r, q.Address(), "bad", "The bodies of these requests are larger than "+sizeOf(scriptSize)+". Search for fewer requests.")
 		return
 	}
 	w.Header().Set("Content-Type", "text/x-shellscript; charset=utf-8")
@@ -479,43 +311,36 @@ func (c *Console) requestScript(w http.ResponseWriter, r *http.Request) {
 	io.WriteString(w, script(c.Server.URL, requests))
 }
 
-func (c *Console) clearRequests(w http.ResponseWriter, r *http.Request) {
-	c.faults.log.clear(c.Server)
-	c.live.changed("requests")
-	c.back(w, r, requestQuery{}.path(0), "", "")
-}
-
 // sendRequestAgain sends a request to the service, like the client that has sent it. Faults apply.
-func (c *Console) sendRequestAgain(w http.ResponseWriter, r *http.Request) {
-	received, ok := c.requestOf(w, r)
+func (c *Console) sendRequestAgain(r *http.Request) (path, text string, err error) {
+	received, ok := c.request(int(numberOf(r)))
 	if !ok {
-		return
+		return requestsPath, "", warning(gone)
 	}
 	before := c.Server.RequestCount()
-	tone, text := c.resend(r.Context(), received)
-	path := requestQuery{}.path(received.Number)
+	text, err = c.resend(r.Context(), received)
+	path = query{path: requestsPath}.Beside(received.Number)
 	for _, rec := range c.Server.Requests() {
 		if rec.Number > before && rec.Method == received.Method {
-			path = requestQuery{}.path(rec.Number)
+			path = query{path: requestsPath}.Beside(rec.Number)
 		}
 	}
-	c.back(w, r, path, tone, text)
+	return path, text, err
 }
 
-func (c *Console) resend(ctx context.Context, received labhealthtest.Request) (tone, text string) {
+func (c *Console) resend(ctx context.Context, received labhealthtest.Request) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, resendTimeout)
 	defer cancel()
-	code := newRequestCode(c.Server.URL, received)
-	req, err := http.NewRequestWithContext(ctx, code.method, code.base+code.target, bytes.NewReader(code.body))
+	command := curlOfRequest(c.Server.URL, received)
+	req, err := http.NewRequestWithContext(ctx, command.method, command.url, bytes.NewReader(command.body))
 	if err != nil {
-		return "bad", "The request cannot be sent: " + err.Error()
+		return "", err
 	}
-	req.Header = code.header.Clone()
+	req.Header = command.header.Clone()
 	req.Header.Set("User-Agent", "labhealth-console")
-	header, _ := code.key()
-	req.Header.Set(header, c.Server.APIKey)
-	if code.management {
-		req.Header.Set(header, c.Server.OrgKey)
+	req.Header.Set(command.key[0], c.Server.APIKey)
+	if command.key[1] == managementKeyVariable {
+		req.Header.Set(command.key[0], c.Server.OrgKey)
 	}
 	client := &http.Client{
 		Transport:     &http.Transport{DisableKeepAlives: true},
@@ -523,15 +348,10 @@ func (c *Console) resend(ctx context.Context, received labhealthtest.Request) (t
 	}
 	resp, err := client.Do(req)
 	if err != nil {
-		return "warn", "There was no response within 5 s, or the connection was closed."
+		return "", warning("There was no response within 5 s, or the connection was closed.")
 	}
 	defer resp.Body.Close()
-	return "ok", "The service responded " + strconv.Itoa(resp.StatusCode) + "."
-}
-
-// tryCommand is what the page shows until there is a request.
-func (c *Console) tryCommand() string {
-	return `curl -H "x-service-api-key: $` + keyVariable + `" ` + c.Server.URL + "/v2/user/"
+	return "The service responded " + strconv.Itoa(resp.StatusCode) + ".", nil
 }
 
 func (c *Console) countRequests() int { return c.faults.log.count(c.Server) }

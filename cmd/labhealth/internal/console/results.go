@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math"
 	"strconv"
+	"strings"
 
 	"github.com/labhealth/labhealth-go"
 )
@@ -101,16 +102,13 @@ func (v *resultsView) count(o *labhealth.Order, results *labhealth.OrderResults)
 
 func newResultRow(r *labhealth.Result) resultRow {
 	row := resultRow{
-		Name: visible(cmp.Or(r.Name, r.Slug, "no name")), Value: shorten([]byte(r.Result)), Unit: visible(deref(r.Unit)),
-		LOINC: visible(deref(r.LOINC)), Flag: flagOf(r), Usual: usualRange(r),
-	}
-	row.Value = cmp.Or(row.Value, "none")
-	if len(row.Value) > 120 {
-		row.Value, row.Note = "see note", row.Value
+		Name: cmp.Or(r.Name, r.Slug, "no name"), Value: cmp.Or(r.Result, "none"), Unit: deref(r.Unit), LOINC: deref(r.LOINC), Flag: flagOf(r), Usual: usualRange(r),
 	}
 	row.Bar = newRangeBar(r, row.Flag)
 	switch {
-	case row.Bar != nil || row.Note != "":
+	case len(row.Value) > 120:
+		row.Value, row.Note = "see note", shorten([]byte(row.Value))
+	case row.Bar != nil:
 	case row.Usual == "":
 		row.Note = "no range is given"
 	default:
@@ -121,25 +119,17 @@ func newResultRow(r *labhealth.Result) resultRow {
 
 func missingRow(m labhealth.MissingResult) resultRow {
 	reason := words(string(m.InferredFailureType))
-	if text := failureTexts[m.InferredFailureType]; text != "" {
-		reason = text
-	}
 	if note := deref(m.Note); note != "" {
 		reason += ": " + shorten([]byte(note))
 	}
-	return resultRow{
-		Name: visible(cmp.Or(m.Name, m.Slug, "no name")), Note: reason, LOINC: visible(deref(m.LOINC)), Flag: flag{"", "Missing"}, Missing: true,
-	}
+	return resultRow{Name: cmp.Or(m.Name, m.Slug, "no name"), Note: reason, LOINC: deref(m.LOINC), Flag: flag{"", "Missing"}, Missing: true}
 }
 
-var failureTexts = map[labhealth.FailureType]string{
-	labhealth.FailureTypeQuantityNotSufficient: "Not enough sample for this marker",
-	labhealth.FailureTypeInsufficientVolume:    "Not enough sample for this marker",
-	labhealth.FailureTypeCollectionProcess:     "An error in the collection",
-	labhealth.FailureTypeDropOff:               "An error in the transport to the lab",
-	labhealth.FailureTypeInternalLab:           "An error in the lab",
-	labhealth.FailureTypeOrderEntry:            "An error in the order",
-	labhealth.FailureTypePatientCondition:      "A condition of the patient",
+func deref(p *string) string {
+	if p == nil {
+		return ""
+	}
+	return *p
 }
 
 // flagOf returns what the service says of a result.
@@ -169,11 +159,7 @@ func usualRange(r *labhealth.Result) string {
 	case high != nil:
 		return "≤ " + numberText(*high)
 	}
-	text := visible(deref(r.ReferenceRange))
-	if len(text) > 40 {
-		return shorten([]byte(text)[:40]) + "…"
-	}
-	return text
+	return firstChars(deref(r.ReferenceRange), 40)
 }
 
 func numberText(v float64) string { return strconv.FormatFloat(v, 'g', 6, 64) }
@@ -188,25 +174,26 @@ const (
 // result such as "<1.0". The numbers are coordinates.
 type rangeBar struct {
 	Tone, Label    string
-	UsualX, UsualW string
-	Dot            string // empty for a span
-	SpanX, SpanW   string // empty for a dot
-	CapX           string // the end of the span, empty if it is open on both sides
+	UsualX, UsualW float64
+	IsSpan         bool
+	X, W           float64 // of the dot, or of the span
 }
 
 // newRangeBar returns the bar of a result, or nil if it is no number or has no range.
 func newRangeBar(r *labhealth.Result, f flag) *rangeBar {
-	low, high := r.MinRangeValue, r.MaxRangeValue
-	if low == nil && high == nil {
-		return nil
+	low, high := math.Inf(-1), math.Inf(1) // of the usual range
+	if r.MinRangeValue != nil {
+		low = *r.MinRangeValue
 	}
-	var from, to float64 // of the result
-	span := false
+	if r.MaxRangeValue != nil {
+		high = *r.MaxRangeValue
+	}
+	from, to, isSpan := math.Inf(-1), math.Inf(1), false // of the result
 	switch v := r.Parse().(type) {
 	case labhealth.NumericResult:
 		from, to = v.Value, v.Value
 	case labhealth.RangeResult:
-		from, to, span = math.Inf(-1), math.Inf(1), true
+		isSpan = true
 		if v.Low != nil {
 			from = *v.Low
 		}
@@ -221,69 +208,42 @@ func newRangeBar(r *labhealth.Result, f flag) *rangeBar {
 		return nil
 	}
 	x := func(v float64) float64 {
+		if math.IsInf(v, 0) {
+			return min(barWidth, max(0, v))
+		}
 		return min(barWidth, max(0, barMargin+(v-minimum)/(maximum-minimum)*(barWidth-2*barMargin)))
 	}
-	left, right := 0.0, barWidth
-	if low != nil {
-		left = x(*low)
+	return &rangeBar{
+		Tone: f.Tone, Label: strings.ToLower(f.Text), UsualX: x(low), UsualW: max(0, x(high)-x(low)), IsSpan: isSpan, X: x(from), W: max(1, x(to)-x(from)),
 	}
-	if high != nil {
-		right = x(*high)
-	}
-	bar := &rangeBar{Tone: f.Tone, Label: barLabels[f.Text], UsualX: barCoordinate(left), UsualW: barCoordinate(max(0, right-left))}
-	if !span {
-		bar.Dot = barCoordinate(x(from))
-		return bar
-	}
-	start, end := 0.0, barWidth
-	if !math.IsInf(from, 0) {
-		start = x(from)
-		bar.CapX = barCoordinate(start)
-	}
-	if !math.IsInf(to, 0) {
-		end = x(to)
-		bar.CapX = barCoordinate(end)
-	}
-	bar.SpanX, bar.SpanW = barCoordinate(start), barCoordinate(max(1, end-start))
-	return bar
 }
 
-var barLabels = map[string]string{
-	"Critical": "critical", "Above": "above the usual range", "Below": "below the usual range", "Abnormal": "abnormal",
-	"Usual": "within the usual range",
-}
-
-// barAxis returns the ends of the axis: the usual range, room on both sides, and the result.
-func barAxis(low, high *float64, from, to float64) (minimum, maximum float64) {
+// barAxis returns the ends of the axis: the usual range, room on both sides, and the result. They
+// are equal if there is no usual range.
+func barAxis(low, high, from, to float64) (minimum, maximum float64) {
 	switch {
-	case low != nil && high != nil:
-		room := (*high - *low) / 2
-		minimum, maximum = *low-room, *high+room
-		if *low >= 0 {
+	case isFinite(low) && isFinite(high):
+		room := (high - low) / 2
+		minimum, maximum = low-room, high+room
+		if low >= 0 {
 			minimum = max(0, minimum)
 		}
-	case low != nil:
-		minimum, maximum = min(0, *low*2), *low+math.Abs(*low)*1.5
+	case isFinite(low):
+		minimum, maximum = min(0, low*2), low+math.Abs(low)*1.5
+	case isFinite(high):
+		minimum, maximum = min(0, high*2), high+math.Abs(high)/2
 	default:
-		minimum, maximum = min(0, *high*2), *high+math.Abs(*high)/2
+		return 0, 0
 	}
 	room := (maximum - minimum) / 12
 	for _, v := range []float64{from, to} {
-		if math.IsInf(v, 0) {
-			continue
-		}
-		if v > maximum {
+		switch {
+		case !isFinite(v):
+		case v > maximum:
 			maximum = v + room
-		}
-		if v < minimum {
+		case v < minimum:
 			minimum = v - room
-			if v >= 0 {
-				minimum = max(0, minimum)
-			}
 		}
 	}
 	return minimum, maximum
 }
-
-// barCoordinate formats a number for SVG.
-func barCoordinate(v float64) string { return strconv.FormatFloat(v, 'f', 1, 64) }

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http"
-	"net/url"
 	"slices"
 	"strings"
 	"time"
@@ -17,11 +16,16 @@ import (
 	"github.com/labhealth/labhealth-go/cmd/labhealth/internal/inspect"
 )
 
+const usersPath = "/console/users"
+
+func userPath(id uuid.UUID) string { return usersPath + "/" + id.String() }
+
 func (c *Console) usersRoutes() {
 	c.mux.HandleFunc("GET /console/users", c.usersPage)
 	c.mux.HandleFunc("GET /console/users/{id}", c.usersPage)
 	if c.sandbox() {
-		c.userActions()
+		c.act("POST /console/users", c.addUser)
+		c.act("POST /console/users/{id}/{action}", c.changeUser)
 	}
 }
 
@@ -30,13 +34,12 @@ type usersData struct {
 	Sandbox    bool
 	Total      int
 	WithSource int // in a sandbox
-	Query      string
+	Query      query
 	Rows       []userRow
 	Hidden     int // users that match but are not listed
-	Command    string
 
 	Detail *userDetail
-	Gone   *goneUser
+	Gone   *uuid.UUID // the user that does not exist
 }
 
 // userRow is what the template user-row shows.
@@ -47,7 +50,6 @@ type userRow struct {
 	Sources []string
 	Warning string
 	Current bool
-	Sandbox bool
 }
 
 // userDetail is what the template user shows.
@@ -58,21 +60,12 @@ type userDetail struct {
 	Sources   []userSource
 	Notes     []pullNote
 	MoreNotes int
-	Connect   []offer
-	Day       string
+	Connect   []labhealth.ProviderDetails
+	Day       time.Time
 	Path      string // of the page
-	Data      *userWearables
-}
-
-// userWearables is what the template user-data shows.
-type userWearables struct {
-	Sandbox   bool
-	Name      string
-	HasSource bool
-	Empty     bool // nothing is stored of the user
 	Set       *plotSet
-	Day       string
 	Cards     []summaryCard
+	Empty     bool // nothing is stored of the user
 }
 
 type userSource struct {
@@ -88,14 +81,6 @@ type pullNote struct {
 	Before                             time.Time
 }
 
-// offer is a provider that can be connected.
-type offer struct{ Slug, Name string }
-
-type goneUser struct {
-	UserID  uuid.UUID
-	Sandbox bool
-}
-
 // Limits of what is listed.
 const (
 	maxRows  = 100
@@ -105,7 +90,7 @@ const (
 
 // usersPage lists the users and shows one: that of the path, or else the first.
 func (c *Console) usersPage(w http.ResponseWriter, r *http.Request) {
-	ctx := r.Context()
+	ctx, q := r.Context(), queryOf(r, usersPath, "q", "day", "span", "as")
 	var wanted uuid.UUID
 	if text := r.PathValue("id"); text != "" {
 		id, err := uuid.Parse(text)
@@ -115,12 +100,12 @@ func (c *Console) usersPage(w http.ResponseWriter, r *http.Request) {
 		}
 		wanted = id
 	}
-	s, given, err := spanOf(r)
+	s, given, err := spanOf(q)
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusBadRequest)
 		return
 	}
-	data, err := c.listUsers(ctx, r.FormValue("q"), wanted)
+	data, err := c.listUsers(ctx, q, wanted)
 	if err != nil {
 		c.fail(w, r, err)
 		return
@@ -130,47 +115,39 @@ func (c *Console) usersPage(w http.ResponseWriter, r *http.Request) {
 		wanted = data.Rows[0].UserID
 		data.Rows[0].Current = true
 	}
-	if wanted != uuid.Nil {
-		if !given {
-			s.day, err = c.lastDay(ctx, wanted)
-		}
-		if err == nil {
-			data.Detail, err = c.userDetail(ctx, wanted, s, r.FormValue("as") == "values")
-		}
-		switch {
-		case err != nil:
-			c.fail(w, r, err)
-			return
-		case data.Detail == nil:
-			data.Gone, p.Status = &goneUser{wanted, c.sandbox()}, http.StatusNotFound
-		default:
-			p.Title, p.Self = data.Detail.Name, userPath(wanted, s, r.FormValue("as") == "values")
-			if data.Query != "" {
-				p.Self = withParameter(p.Self, "q", data.Query)
-			}
-			data.Detail.Path = r.URL.RequestURI()
-		}
+	if wanted == uuid.Nil {
+		c.render(w, r, "users", p)
+		return
+	}
+	if !given {
+		s.day, err = c.lastDay(ctx, wanted)
+	}
+	if err == nil {
+		data.Detail, err = c.userDetail(ctx, wanted, s, q)
+	}
+	switch {
+	case err != nil:
+		c.fail(w, r, err)
+		return
+	case data.Detail == nil:
+		data.Gone, p.Status = &wanted, http.StatusNotFound
+	default:
+		data.Detail.Path = r.URL.RequestURI()
+		p.Title, p.Self = data.Detail.Name, q.with("day", s.day.Format(time.DateOnly)).Beside(wanted)
 	}
 	c.render(w, r, "users", p)
 }
 
-// spanOf returns the span of the query; given is false if it has no day.
-func spanOf(r *http.Request) (s span, given bool, err error) {
-	switch r.FormValue("span") {
-	case "", "day":
-	case "week":
-		s.week = true
-	default:
+// spanOf returns the span of a query; given is false if it has no day.
+func spanOf(q query) (s span, given bool, err error) {
+	switch s.week = q.Get("span") == "week"; {
+	case !s.week && q.Get("span") != "" && q.Get("span") != "day":
 		return s, false, errors.New("span must be day or week")
-	}
-	day := r.FormValue("day")
-	if day == "" {
+	case q.Get("day") == "":
 		return s, false, nil
 	}
-	if s.day, err = parseDay(day); err != nil {
-		return s, false, err
-	}
-	return s, true, nil
+	s.day, err = parseDay(q.Get("day"))
+	return s, true, err
 }
 
 // parseDay parses a day that can be shown.
@@ -199,9 +176,9 @@ func midnight(t time.Time) time.Time {
 	return time.Date(year, month, day, 0, 0, 0, 0, time.UTC)
 }
 
-// nearestDay returns the day with samples that is nearest to a span without any, or nil.
-func (c *Console) nearestDay(ctx context.Context, userID uuid.UUID, s span) *nearest {
-	end := s.day.AddDate(0, 0, 1)
+// nearestDay returns a day with samples that is near a span without any, or nil.
+func (c *Console) nearestDay(ctx context.Context, userID uuid.UUID, s span, at func(span) string) *nearest {
+	from, to := s.limits()
 	var found *inspect.SampleTime
 	var distance time.Duration
 	try := func(sample inspect.SampleTime, ok bool, err error) {
@@ -209,41 +186,17 @@ func (c *Console) nearestDay(ctx context.Context, userID uuid.UUID, s span) *nea
 		if err != nil || !ok || local.Year() < 2 || local.Year() > 9998 {
 			return
 		}
-		if d := max(s.start().Sub(local), local.Sub(end)); found == nil || d < distance {
+		if d := max(s.start().Sub(local), local.Sub(s.day.AddDate(0, 0, 1))); found == nil || d < distance {
 			found, distance = &sample, d
 		}
 	}
-	try(c.Inspector.LastSample(ctx, userID, s.start().Add(-easternmost)))
-	try(c.Inspector.FirstSample(ctx, userID, end.Add(-westernmost)))
-	try(c.Inspector.LastSample(ctx, userID, s.start()))
-	try(c.Inspector.FirstSample(ctx, userID, end))
+	try(c.Inspector.LastSample(ctx, userID, to))
+	try(c.Inspector.FirstSample(ctx, userID, from))
 	if found == nil {
 		return nil
 	}
 	day := midnight(found.At.Add(found.Offset))
-	return &nearest{strings.ToLower(resourceName(found.Resource)), longDay(day), userPath(userID, span{day, s.week}, false)}
-}
-
-// userPath returns the address of a user and a span.
-func userPath(userID uuid.UUID, s span, asValues bool) string {
-	query := url.Values{"day": {s.day.Format(time.DateOnly)}}
-	if s.week {
-		query.Set("span", "week")
-	}
-	if asValues {
-		query.Set("as", "values")
-	}
-	return "/console/users/" + userID.String() + "?" + query.Encode()
-}
-
-// newPlotSet returns a set without series.
-func (c *Console) newPlotSet(userID uuid.UUID, s span) *plotSet {
-	return &plotSet{
-		UserID: userID, Span: s, Week: s.week, Title: s.title(),
-		Earlier: userPath(userID, s.move(-1), false), Later: userPath(userID, s.move(1), false),
-		DayPath: userPath(userID, span{s.day, false}, false), WeekPath: userPath(userID, span{s.day, true}, false),
-		ValuesPath: userPath(userID, s, true), PlotsPath: userPath(userID, s, false),
-	}
+	return &nearest{strings.ToLower(resourceName(found.Resource)), longDay(day), at(span{day, s.week})}
 }
 
 // countUsers returns the number of users, for the navigation.
@@ -262,19 +215,8 @@ func (c *Console) countUsers(ctx context.Context) int {
 	return int(list.Total)
 }
 
-// newUsersTotal counts the users.
-func newUsersTotal(sandbox bool, rows []userRow) *usersData {
-	data := &usersData{Sandbox: sandbox, Total: len(rows)}
-	for _, row := range rows {
-		if len(row.Sources) > 0 {
-			data.WithSource++
-		}
-	}
-	return data
-}
-
 // listUsers returns the users that match a query, those with the latest samples first.
-func (c *Console) listUsers(ctx context.Context, query string, current uuid.UUID) (*usersData, error) {
+func (c *Console) listUsers(ctx context.Context, q query, current uuid.UUID) (*usersData, error) {
 	stored, err := c.Inspector.Users(ctx)
 	if err != nil {
 		return nil, err
@@ -283,12 +225,12 @@ func (c *Console) listUsers(ctx context.Context, query string, current uuid.UUID
 	if err != nil {
 		return nil, err
 	}
-	data := newUsersTotal(c.sandbox(), rows)
-	data.Query, data.Command = query, "labhealth users create member-0001"
-	words := strings.Fields(strings.ToLower(query))
+	data := &usersData{Sandbox: c.sandbox(), Total: len(rows), Query: q}
 	rows = slices.DeleteFunc(rows, func(row userRow) bool {
-		text := strings.ToLower(row.Name + " " + row.UserID.String() + " " + strings.Join(row.Sources, " "))
-		return slices.ContainsFunc(words, func(word string) bool { return !strings.Contains(text, word) })
+		if len(row.Sources) > 0 {
+			data.WithSource++
+		}
+		return !matchesWords(row.Name+" "+row.UserID.String()+" "+strings.Join(row.Sources, " "), q.Get("q"))
 	})
 	slices.SortStableFunc(rows, func(a, b userRow) int { return b.Last.Compare(a.Last) })
 	for i := range rows {
@@ -297,15 +239,13 @@ func (c *Console) listUsers(ctx context.Context, query string, current uuid.UUID
 			rows[maxRows-1], rows[i] = rows[i], rows[maxRows-1]
 		}
 	}
-	if len(rows) > maxRows {
-		data.Hidden, rows = len(rows)-maxRows, rows[:maxRows]
-	}
-	for i := range rows {
-		if err := c.completeRow(ctx, &rows[i]); err != nil {
+	data.Hidden = max(0, len(rows)-maxRows)
+	data.Rows = rows[:len(rows)-data.Hidden]
+	for i := range data.Rows {
+		if err := c.completeRow(ctx, &data.Rows[i]); err != nil {
 			return nil, err
 		}
 	}
-	data.Rows = rows
 	return data, nil
 }
 
@@ -332,7 +272,7 @@ func (c *Console) allUsers(ctx context.Context, stored []inspect.StoredUser) (ro
 		if err != nil {
 			return nil, err
 		}
-		row := userRow{UserID: u.UserID, Name: u.ClientUserID, Last: last[u.UserID], Sandbox: true}
+		row := userRow{UserID: u.UserID, Name: u.ClientUserID, Last: last[u.UserID]}
 		for _, s := range u.ConnectedSources {
 			row.Sources = append(row.Sources, s.Source.Slug)
 		}
@@ -346,7 +286,9 @@ func (c *Console) allUsers(ctx context.Context, stored []inspect.StoredUser) (ro
 
 // completeRow adds what is read for listed users only: the sources and what is wrong with them.
 func (c *Console) completeRow(ctx context.Context, row *userRow) error {
-	row.Last = earliest(row.Last, c.Now())
+	if now := c.Now(); row.Last.After(now) { // for its age
+		row.Last = now
+	}
 	if !c.sandbox() {
 		var err error
 		row.Sources, err = c.storedSources(ctx, row.UserID)
@@ -370,14 +312,6 @@ func (c *Console) completeRow(ctx context.Context, row *userRow) error {
 		row.Warning = "historical pull: " + notes[0].Status
 	}
 	return ignoreNotFound(err)
-}
-
-// earliest limits a time to now, for ages.
-func earliest(t, now time.Time) time.Time {
-	if t.After(now) {
-		return now
-	}
-	return t
 }
 
 // ignoreNotFound ignores that a user was deleted in the meantime.
@@ -439,14 +373,20 @@ func (c *Console) missingPulls(ctx context.Context, userID uuid.UUID, sources []
 }
 
 // userDetail returns what is shown of a user, or nil if there is no such user.
-func (c *Console) userDetail(ctx context.Context, userID uuid.UUID, s span, asValues bool) (*userDetail, error) {
+func (c *Console) userDetail(ctx context.Context, userID uuid.UUID, s span, q query) (*userDetail, error) {
 	d, err := c.userHead(ctx, userID)
 	if err != nil || d == nil {
 		return nil, err
 	}
-	d.Day = s.day.Format(time.DateOnly)
-	d.Data, err = c.userWearables(ctx, d, s, asValues)
-	return d, err
+	d.Day = s.day
+	if d.Set, err = c.loadPlots(ctx, userID, s, q); err != nil {
+		return nil, err
+	}
+	if d.Cards, err = c.summaryCards(ctx, userID, s.day, d.Set.Offset); err != nil {
+		return nil, err
+	}
+	d.Empty = len(d.Sources)+len(d.Cards)+len(d.Set.Plots) == 0 && d.Set.Texts == "" && d.Set.Nearest == nil
+	return d, nil
 }
 
 // userHead returns who a user is and the state of the sources.
@@ -475,7 +415,7 @@ func (c *Console) userHead(ctx context.Context, userID uuid.UUID) (*userDetail, 
 	}
 	for _, p := range offers {
 		if !slices.ContainsFunc(d.Sources, func(s userSource) bool { return s.Slug == p.Slug }) {
-			d.Connect = append(d.Connect, offer{p.Slug, p.Name})
+			d.Connect = append(d.Connect, p)
 		}
 	}
 	return d, nil
@@ -511,24 +451,4 @@ func (c *Console) storedSources(ctx context.Context, userID uuid.UUID) (slugs []
 		}
 	}
 	return slugs, err
-}
-
-// userWearables returns the series and the summaries of a span.
-func (c *Console) userWearables(ctx context.Context, d *userDetail, s span, asValues bool) (*userWearables, error) {
-	data := &userWearables{Sandbox: c.sandbox(), Name: d.Name, HasSource: len(d.Sources) > 0, Day: s.day.Format("Monday 2 January")}
-	var err error
-	if data.Set, err = c.loadPlots(ctx, d.UserID, s); err != nil {
-		return nil, err
-	}
-	data.Set.AsValues = asValues
-	if asValues {
-		for _, path := range []*string{&data.Set.Earlier, &data.Set.Later, &data.Set.DayPath, &data.Set.WeekPath} {
-			*path += "&as=values"
-		}
-	}
-	if data.Cards, err = c.summaryCards(ctx, d.UserID, s.day, data.Set.Offset); err != nil {
-		return nil, err
-	}
-	data.Empty = len(data.Cards) == 0 && len(data.Set.Plots) == 0 && len(data.Set.Texts) == 0 && data.Set.Nearest == nil
-	return data, nil
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"strconv"
 	"strings"
 	"time"
 
@@ -22,140 +21,110 @@ var (
 	summaryResources = strings.Fields(`sleep sleep_cycle activity workouts body meal electrocardiogram menstrual_cycle profile`)
 )
 
-// userAction changes a user and returns what it did, in words.
-type userAction func(c *Console, r *http.Request, id uuid.UUID) (done string, err error)
+// userAction changes a user and returns what it did. slug is the provider that the form names.
+type userAction func(c *Console, r *http.Request, id uuid.UUID, slug string) (done string, err error)
 
-// userActions registers the actions of a sandbox.
-func (c *Console) userActions() {
-	c.mux.HandleFunc("POST /console/users", c.addUser)
-	for name, action := range map[string]userAction{
-		"connect": connectSource, "disconnect": disconnectSource, "break": breakSource, "pull": succeedPull,
-		"delete": deleteUser, "undo": undoDeletion, "samples": addSamples, "summary": addSummary, "refresh": refreshUser,
-	} {
-		c.mux.HandleFunc("POST /console/users/{id}/"+name, func(w http.ResponseWriter, r *http.Request) {
-			id, err := uuid.Parse(r.PathValue("id"))
-			if err != nil {
-				http.Error(w, "the user ID in the address is not a UUID", http.StatusNotFound)
-				return
-			}
-			tone := "ok"
-			done, err := action(c, r, id)
-			if err != nil {
-				tone, done = "bad", sentence(err)
-			}
-			c.back(w, r, userBack(id, r.PostFormValue("back")), tone, done)
-		})
-	}
+var userActions = map[string]userAction{
+	"connect": func(c *Console, _ *http.Request, id uuid.UUID, slug string) (string, error) {
+		return slug + " is connected. The event provider.connection.created was sent.", c.Server.Connect(id, slug)
+	},
+	"disconnect": func(c *Console, r *http.Request, id uuid.UUID, slug string) (string, error) {
+		_, err := c.Client.Users.Disconnect(r.Context(), id, labhealth.Provider(slug))
+		return slug + " is disconnected. The service sends no event.", err
+	},
+	"break": func(c *Console, _ *http.Request, id uuid.UUID, slug string) (string, error) {
+		return slug + " is broken. The event provider.connection.error was sent.", c.Server.SetConnectionError(id, slug, "token_refresh_failed")
+	},
+	"pull": func(c *Console, r *http.Request, id uuid.UUID, slug string) (string, error) {
+		resource := r.PostFormValue("resource")
+		return "The event historical.data." + resource + ".created was sent.", c.Server.SetHistoricalPull(id, slug, resource, "success", "")
+	},
+	"delete": func(c *Console, r *http.Request, id uuid.UUID, _ string) (string, error) {
+		_, err := c.Client.Users.Delete(r.Context(), id)
+		return "The user was deleted. It can be undone for 7 days.", err
+	},
+	"undo": func(c *Console, r *http.Request, id uuid.UUID, _ string) (string, error) {
+		_, err := c.Client.Users.UndoDelete(r.Context(), labhealth.UndoDeleteParams{UserID: id})
+		return "The user is back. Its connections are not.", err
+	},
+	"samples": addSamples,
+	"summary": func(c *Console, r *http.Request, id uuid.UUID, _ string) (string, error) {
+		resource := r.PostFormValue("resource")
+		opts, err := c.dataOptions(r, id, 0)
+		if err == nil {
+			_, err = c.Server.AddSummary(id, resource, opts...)
+		}
+		return "A summary of " + resource + " was added and sent.", err
+	},
+	"refresh": func(c *Console, r *http.Request, id uuid.UUID, _ string) (string, error) {
+		ctx, cancel := context.WithTimeout(r.Context(), 20*time.Second)
+		defer cancel()
+		done, err := c.Client.Users.Refresh(ctx, id, labhealth.RefreshUserParams{})
+		if err != nil {
+			return "", err
+		}
+		return fmt.Sprintf("Refreshed: %s. Failed: %s.", listOf(done.RefreshedSources), listOf(done.FailedSources)), nil
+	},
 }
 
-// userBack returns the page to show after an action: the one it was on, if that shows the user.
-func userBack(id uuid.UUID, back string) string {
-	path := "/console/users/" + id.String()
-	if strings.HasPrefix(back, path+"?") || back == "/console/users" || strings.HasPrefix(back, "/console/users?") {
-		return back
+func listOf(words []string) string {
+	if len(words) == 0 {
+		return "none"
 	}
-	return path
+	return strings.Join(words, ", ")
 }
 
-func (c *Console) addUser(w http.ResponseWriter, r *http.Request) {
+// changeUser performs the action in the path. It leads to the page it was on, if that shows the user.
+func (c *Console) changeUser(r *http.Request) (path, done string, err error) {
+	id, err := uuid.Parse(r.PathValue("id"))
+	if err != nil {
+		return usersPath, "", errors.New("the user ID in the address is not a UUID")
+	}
+	slug, back := r.PostFormValue("provider"), r.PostFormValue("back")
+	if path = userPath(id); strings.HasPrefix(back, path+"?") || back == usersPath || strings.HasPrefix(back, usersPath+"?") {
+		path = back
+	}
+	do := userActions[r.PathValue("action")]
+	switch {
+	case do == nil:
+		return path, "", fmt.Errorf("there is no action %q of users", r.PathValue("action"))
+	case len(slug) > 64 || strings.Trim(slug, "abcdefghijklmnopqrstuvwxyz0123456789_") != "":
+		return path, "", errors.New("the provider must be a slug, such as oura")
+	}
+	done, err = do(c, r, id, slug)
+	return path, done, err
+}
+
+func (c *Console) addUser(r *http.Request) (path, done string, err error) {
 	name := strings.TrimSpace(r.PostFormValue("client_user_id"))
-	if name == "" || len(name) > 200 {
-		c.back(w, r, "/console/users", "bad", "The client user ID must have 1 to 200 bytes.")
-		return
+	if name == "" || len(name) > maxUserID {
+		return usersPath, "", fmt.Errorf("the client user ID must have 1 to %d bytes", maxUserID)
 	}
 	user, err := c.Client.Users.Create(r.Context(), labhealth.CreateUserBody{ClientUserID: name})
 	var conflict *labhealth.UserConflictError
 	switch {
 	case errors.As(err, &conflict):
-		c.back(w, r, userBack(conflict.UserID, ""), "warn", "There is such a user already: this is the one.")
+		return userPath(conflict.UserID), "", warning("There is such a user already: this is the one.")
 	case err != nil:
-		c.back(w, r, "/console/users", "bad", sentence(err))
-	default:
-		c.back(w, r, userBack(user.UserID, ""), "ok", "The user was created.")
+		return usersPath, "", err
 	}
-}
-
-// provider returns the provider that a form names.
-func provider(r *http.Request) (string, error) {
-	slug := r.PostFormValue("provider")
-	if slug == "" || len(slug) > 64 || strings.Trim(slug, "abcdefghijklmnopqrstuvwxyz0123456789_") != "" {
-		return "", errors.New("the provider must be a slug, such as oura")
-	}
-	return slug, nil
-}
-
-func connectSource(c *Console, r *http.Request, id uuid.UUID) (string, error) {
-	slug, err := provider(r)
-	if err != nil {
-		return "", err
-	}
-	return slug + " is connected. The event provider.connection.created was sent.", c.Server.Connect(id, slug)
-}
-
-func disconnectSource(c *Console, r *http.Request, id uuid.UUID) (string, error) {
-	slug, err := provider(r)
-	if err != nil {
-		return "", err
-	}
-	_, err = c.Client.Users.Disconnect(r.Context(), id, labhealth.Provider(slug))
-	return slug + " is disconnected. The service sends no event.", err
-}
-
-func breakSource(c *Console, r *http.Request, id uuid.UUID) (string, error) {
-	slug, err := provider(r)
-	if err != nil {
-		return "", err
-	}
-	return slug + " is broken. The event provider.connection.error was sent.", c.Server.SetConnectionError(id, slug, "token_refresh_failed")
-}
-
-func succeedPull(c *Console, r *http.Request, id uuid.UUID) (string, error) {
-	slug, err := provider(r)
-	if err != nil {
-		return "", err
-	}
-	resource := r.PostFormValue("resource")
-	return "The event historical.data." + resource + ".created was sent.", c.Server.SetHistoricalPull(id, slug, resource, "success", "")
-}
-
-func deleteUser(c *Console, r *http.Request, id uuid.UUID) (string, error) {
-	_, err := c.Client.Users.Delete(r.Context(), id)
-	return "The user was deleted. It can be undone for 7 days.", err
-}
-
-func undoDeletion(c *Console, r *http.Request, id uuid.UUID) (string, error) {
-	_, err := c.Client.Users.UndoDelete(r.Context(), labhealth.UndoDeleteParams{UserID: id})
-	return "The user is back. Its connections are not.", err
+	return userPath(user.UserID), "The user was created.", nil
 }
 
 // maxAdded is the largest number of samples that are added at once.
 const maxAdded = 5000
 
-func addSamples(c *Console, r *http.Request, id uuid.UUID) (string, error) {
-	n, err := strconv.Atoi(r.PostFormValue("n"))
-	if err != nil || n < 1 || n > maxAdded {
-		return "", fmt.Errorf("the number must be from 1 to %s", number(maxAdded))
+func addSamples(c *Console, r *http.Request, id uuid.UUID, _ string) (string, error) {
+	n, err := boundedForm(r, "n", 1, maxAdded)
+	if err != nil {
+		return "", err
 	}
 	opts, err := c.dataOptions(r, id, time.Duration(n)*5*time.Minute)
 	if err != nil {
 		return "", err
 	}
 	resource := r.PostFormValue("resource")
-	done := fmt.Sprintf("%s samples of %s were added, and sent as one event.", number(n), resource)
-	if n == 1 {
-		done = "1 sample of " + resource + " was added and sent."
-	}
-	return done, c.Server.AddSamples(id, resource, n, opts...)
-}
-
-func addSummary(c *Console, r *http.Request, id uuid.UUID) (string, error) {
-	opts, err := c.dataOptions(r, id, 0)
-	if err != nil {
-		return "", err
-	}
-	resource := r.PostFormValue("resource")
-	_, err = c.Server.AddSummary(id, resource, opts...)
-	return "A summary of " + resource + " was added and sent.", err
+	return countOf(n, "sample") + " of " + resource + " added, and sent as one event.", c.Server.AddSamples(id, resource, n, opts...)
 }
 
 // dataOptions returns the source and the time of data that is added: the first source of the user,
@@ -172,29 +141,9 @@ func (c *Console) dataOptions(r *http.Request, id uuid.UUID, length time.Duratio
 	if text == "" {
 		return opts, nil
 	}
-	day, err := time.Parse(time.DateOnly, text)
-	if err != nil {
-		return nil, errors.New("the day must be a date, such as 2026-11-20")
-	}
-	if at := day.Add(8 * time.Hour); at.Add(length).Before(c.Now()) {
+	day, err := parseDay(text)
+	if at := day.Add(8 * time.Hour); err == nil && at.Add(length).Before(c.Now()) {
 		opts = append(opts, labhealthtest.StartingAt(at))
 	}
-	return opts, nil
-}
-
-func refreshUser(c *Console, r *http.Request, id uuid.UUID) (string, error) {
-	ctx, cancel := context.WithTimeout(r.Context(), 20*time.Second)
-	defer cancel()
-	done, err := c.Client.Users.Refresh(ctx, id, labhealth.RefreshUserParams{})
-	if err != nil {
-		return "", err
-	}
-	return fmt.Sprintf("Refreshed: %s. Failed: %s.", list(done.RefreshedSources), list(done.FailedSources)), nil
-}
-
-func list(words []string) string {
-	if len(words) == 0 {
-		return "none"
-	}
-	return strings.Join(words, ", ")
+	return opts, err
 }

@@ -62,7 +62,7 @@ func (i *Inspector) stepped(ctx context.Context, s sqlstore.Step) {
 		i.warn(ctx, "mark deliveries that cannot be applied", i.markDead(ctx))
 	}
 	if s.Batch > 0 {
-		i.watchers.wake()
+		wake(i.watchers.woken)
 	}
 }
 
@@ -72,21 +72,10 @@ func (i *Inspector) markDead(ctx context.Context) error {
 		number int64
 		reason string
 	}
-	var all []dead
-	rows, err := i.db.QueryContext(ctx, `SELECT d.number, l.reason FROM deliveries AS d INDEXED BY deliveries_waiting
+	all, err := query(ctx, i.db, func(row scanner, one *dead) error { return row.Scan(&one.number, &one.reason) },
+		`SELECT d.number, l.reason FROM deliveries AS d INDEXED BY deliveries_waiting
 		JOIN labhealth_dead_letters AS l ON l.delivery_id = '`+inboxPrefix+`' || d.number WHERE d.state = 1`)
-	if err != nil {
-		return err
-	}
-	defer rows.Close()
-	for rows.Next() {
-		var one dead
-		if err := rows.Scan(&one.number, &one.reason); err != nil {
-			return err
-		}
-		all = append(all, one)
-	}
-	if err := errors.Join(rows.Err(), rows.Close()); err != nil || len(all) == 0 {
+	if err != nil || len(all) == 0 {
 		return err
 	}
 	return i.writer.write(func(ctx context.Context, tx *sql.Tx) error {

@@ -321,7 +321,7 @@ func TestHostileSender(t *testing.T) {
 		fmt.Fprint(c, "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 10000000\r\n\r\n{")
 	}
 	time.Sleep(50 * time.Millisecond)
-	if used := i.memory.used.Load(); used > 2<<20 {
+	if used := i.memory.Load(); used > 2<<20 {
 		t.Errorf("%d bytes are reserved", used)
 	}
 	body := glucoseBody(testUser, time.Now(), 5)

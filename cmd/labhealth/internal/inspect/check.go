@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"crypto/hmac"
-	"crypto/rand"
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/json"
@@ -75,6 +74,7 @@ type applicationCheck struct {
 	user      uuid.UUID
 	options   CheckOptions
 	probes    []Probe
+	ended     bool // there was no response
 }
 
 // setPage resolves the path of the page on the host of the application.
@@ -108,45 +108,41 @@ func (c *applicationCheck) run(ctx context.Context) {
 		return
 	}
 	page := c.shows(ctx, "The order on the page", order)
-	if !c.accepts(ctx, "The same delivery again", first, created, "The sender repeats a delivery until it is acknowledged, with the same ID. Acknowledge a duplicate, and do nothing else.") {
-		return
-	}
+	c.accepts(ctx, "The same delivery again", first, created,
+		"The sender repeats a delivery until it is acknowledged, with the same ID. Acknowledge a duplicate, and do nothing else.")
 	c.once(ctx, order, page)
-	update := "The sender repeats it until it is acknowledged. Most events of an order are updates."
-	if !c.accepts(ctx, "An update of the order", c.signed(completed), completed, update) {
-		return
-	}
+	c.accepts(ctx, "An update of the order", c.signed(completed), completed,
+		"The sender repeats it until it is acknowledged. Most events of an order are updates.")
 	latest := c.changes(ctx, order, page)
-	late := "Events arrive in any order. Acknowledge one that is older than what is stored, and keep what is stored."
-	if !c.accepts(ctx, "The created event with a new ID, after the update", c.signed(created), created, late) {
-		return
-	}
+	c.accepts(ctx, "The created event with a new ID, after the update", c.signed(created), created,
+		"Events arrive in any order. Acknowledge one that is older than what is stored, and keep what is stored.")
 	c.keeps(ctx, order, page, latest)
 	early := c.orderBody("labtest.order.updated", other, true)
-	if !c.accepts(ctx, "An update of an order that was never created", c.signed(early), early, "Events arrive in any order: store the order from the update.") {
-		return
-	}
+	c.accepts(ctx, "An update of an order that was never created", c.signed(early), early,
+		"Events arrive in any order: store the order from the update.")
 	c.shows(ctx, "That order on the page", other)
 	unknown := []byte(`{"event_type":"labtest.check.invented","data":{"id":"` + order.String() + `"},"user_id":"` + c.user.String() + `"}`)
-	if !c.accepts(ctx, "An unknown type of event", c.signed(unknown), unknown, "The service adds types. Acknowledge and ignore those that the application does not use: the sender repeats the others until it gives up.") {
-		return
-	}
+	c.accepts(ctx, "An unknown type of event", c.signed(unknown), unknown,
+		"The service adds types. Acknowledge and ignore those that the application does not use: the sender repeats the others until it gives up.")
 	c.forged(ctx, created)
 	spaced := []byte(strings.Replace(string(created), `{"event_type":`, `{ "event_type" : `, 1))
-	if !c.accepts(ctx, "Valid, with spaces in the JSON", c.signed(spaced), spaced, "Verify the received bytes: the application verifies a body that it has parsed and encoded again.") {
-		return
-	}
+	c.accepts(ctx, "Valid, with spaces in the JSON", c.signed(spaced), spaced,
+		"Verify the received bytes: the application verifies a body that it has parsed and encoded again.")
 	rotated := c.signed(created)
-	rotated.Set("Svix-Signature", "v1,"+base64.StdEncoding.EncodeToString(make([]byte, 32))+" "+rotated.Get("Svix-Signature"))
-	c.accepts(ctx, "Valid, with two signatures", rotated, created, "During a rotation of the secret, the header has two signatures, separated by a space. Accept the delivery if either matches.")
+	rotated.Set("Svix-Signature", wrongSignature+" "+rotated.Get("Svix-Signature"))
+	c.accepts(ctx, "Valid, with two signatures", rotated, created,
+		"During a rotation of the secret, the header has two signatures, separated by a space. Accept the delivery if either matches.")
 }
+
+// wrongSignature matches nothing.
+var wrongSignature = "v1," + base64.StdEncoding.EncodeToString(make([]byte, sha256.Size))
 
 // forged sends what must be rejected.
 func (c *applicationCheck) forged(ctx context.Context, body []byte) {
 	unsigned := c.signed(body)
 	unsigned.Del("Svix-Signature")
 	wrong := c.signed(body)
-	wrong.Set("Svix-Signature", "v1,"+base64.StdEncoding.EncodeToString(make([]byte, 32)))
+	wrong.Set("Svix-Signature", wrongSignature)
 	old := c.signedAt(body, c.inspector.config.Now().Add(-10*time.Minute))
 	for _, p := range []struct {
 		name, finding string
@@ -177,8 +173,12 @@ func (c *applicationCheck) storeDown(ctx context.Context, body []byte) {
 	c.probes = append(c.probes, p)
 }
 
-// accepts sends what must be acknowledged. It reports whether the check can continue.
+// accepts sends what must be acknowledged, and reports whether it was. Without a response, the check
+// ends.
 func (c *applicationCheck) accepts(ctx context.Context, name string, header http.Header, body []byte, finding string) bool {
+	if c.ended {
+		return false
+	}
 	f := c.send(ctx, header, body)
 	p := Probe{Name: name, Want: "2xx", Got: f.result(), Passed: f.StatusCode/100 == 2}
 	d := Delivery{Verdict: Verified, Forward: f, Size: len(body)}
@@ -189,11 +189,15 @@ func (c *applicationCheck) accepts(ctx context.Context, name string, header http
 	}
 	p.Unclear = p.Passed && p.Finding != ""
 	c.probes = append(c.probes, p)
-	return f.StatusCode != 0 && (p.Passed || finding != "")
+	c.ended = f.StatusCode == 0
+	return p.Passed
 }
 
 // rejects sends what must be rejected.
 func (c *applicationCheck) rejects(ctx context.Context, name string, header http.Header, body []byte, finding string) {
+	if c.ended {
+		return
+	}
 	f := c.send(ctx, header, body)
 	p := Probe{Name: name, Want: "4xx", Got: f.result(), Passed: f.StatusCode/100 == 4}
 	switch {
@@ -214,7 +218,7 @@ func (c *applicationCheck) diagnose(ctx context.Context, body []byte) {
 	tried := 0
 	for _, secret := range *c.inspector.secrets.Load() {
 		for _, m := range mistakes(secret) {
-			id, at := "msg_"+rand.Text(), strconv.FormatInt(c.inspector.config.Now().Unix(), 10)
+			id, at := newID(), strconv.FormatInt(c.inspector.config.Now().Unix(), 10)
 			mac := hmac.New(sha256.New, m.key)
 			mac.Write([]byte(strings.NewReplacer("ID", id, "TIME", at).Replace(m.prefix)))
 			mac.Write(m.content(body))
@@ -247,20 +251,15 @@ func mistakes(secret string) []mistake {
 	const all = "ID.TIME."
 	text := strings.TrimPrefix(secret, "whsec_")
 	key, _ := base64.StdEncoding.DecodeString(text)
-	v1 := func(b []byte) string { return "v1," + base64.StdEncoding.EncodeToString(b) }
-	bare := func(b []byte) string { return base64.StdEncoding.EncodeToString(b) }
+	bare := base64.StdEncoding.EncodeToString
+	v1 := func(b []byte) string { return "v1," + bare(b) }
 	inHex := func(b []byte) string { return fmt.Sprintf("v1,%x", b) }
 	const signed = "The application verifies something else than id.timestamp.body, where id and timestamp are the values of the headers: "
 	received := func(body []byte) []byte { return body }
 	encoded := func(body []byte) []byte { // with the fields in another order
 		var document any
-		if json.Unmarshal(body, &document) != nil {
-			return body
-		}
-		again, err := json.Marshal(document)
-		if err != nil {
-			return body
-		}
+		_ = json.Unmarshal(body, &document) // it is our own
+		again, _ := json.Marshal(document)
 		return again
 	}
 	return []mistake{
@@ -284,7 +283,7 @@ func (c *applicationCheck) shows(ctx context.Context, name string, order uuid.UU
 
 // changes waits until the page of an order is another one than before the update, and returns it.
 func (c *applicationCheck) changes(ctx context.Context, order uuid.UUID, before string) string {
-	if c.page == nil || !strings.Contains(before, order.String()) {
+	if !strings.Contains(before, order.String()) {
 		return ""
 	}
 	return c.look(ctx, "The page after the update", "it has changed", order, func(page string) bool { return page != "" && page != before },
@@ -293,7 +292,7 @@ func (c *applicationCheck) changes(ctx context.Context, order uuid.UUID, before 
 
 // look waits until a page is as it should be.
 func (c *applicationCheck) look(ctx context.Context, name, want string, order uuid.UUID, ok func(page string) bool, finding string) string {
-	if c.page == nil {
+	if c.page == nil || c.ended {
 		return ""
 	}
 	p, start := Probe{Name: name, Want: want}, time.Now()
@@ -321,26 +320,33 @@ func (c *applicationCheck) look(ctx context.Context, name, want string, order uu
 
 // once checks that a duplicate has not added the order a second time. It needs the page before it.
 func (c *applicationCheck) once(ctx context.Context, order uuid.UUID, before string) {
-	if c.page == nil || !strings.Contains(before, order.String()) || sleep(ctx, pageWait/20) != nil {
+	if !strings.Contains(before, order.String()) {
 		return
 	}
-	page, _ := c.get(ctx, order)
-	p := Probe{Name: "The page after the duplicate", Want: "the order is there once", Got: "once", Passed: true}
-	if strings.Count(page, order.String()) > strings.Count(before, order.String()) {
-		p.Passed, p.Got, p.Finding = false, "more often", "The application processes a delivery again. Store the ID of each delivery, and skip those that are stored."
-	}
-	c.probes = append(c.probes, p)
+	c.still(ctx, order, Probe{Name: "The page after the duplicate", Want: "the order is there once", Got: "more often",
+		Finding: "The application processes a delivery again. Store the ID of each delivery, and skip those that are stored."},
+		func(page string) bool {
+			return strings.Count(page, order.String()) > strings.Count(before, order.String())
+		}, "once")
 }
 
 // keeps checks that an event that is older than the update has not replaced it.
 func (c *applicationCheck) keeps(ctx context.Context, order uuid.UUID, before, after string) {
-	if c.page == nil || after == "" || after == before || sleep(ctx, pageWait/20) != nil {
+	if after == "" || after == before {
 		return
 	}
-	page, _ := c.get(ctx, order)
-	p := Probe{Name: "The page after the late event", Want: "the update is still there", Got: "it is", Passed: true}
-	if page == before {
-		p.Passed, p.Got, p.Finding = false, "as before the update", "The application keeps what arrives last. Compare updated_at, or fetch the order from the service."
+	c.still(ctx, order, Probe{Name: "The page after the late event", Want: "the update is still there", Got: "as before the update",
+		Finding: "The application keeps what arrives last. Compare updated_at, or fetch the order from the service."},
+		func(page string) bool { return page == before }, "it is")
+}
+
+// still adds a probe, which fails if the page has become wrong after a moment.
+func (c *applicationCheck) still(ctx context.Context, order uuid.UUID, p Probe, isWrong func(page string) bool, right string) {
+	if c.ended || sleep(ctx, pageWait/20) != nil {
+		return
+	}
+	if page, _ := c.get(ctx, order); !isWrong(page) {
+		p.Passed, p.Got, p.Finding = true, right, ""
 	}
 	c.probes = append(c.probes, p)
 }
@@ -381,11 +387,8 @@ func (c *applicationCheck) signed(body []byte) http.Header {
 }
 
 func (c *applicationCheck) signedAt(body []byte, at time.Time) http.Header {
-	a := arrival{header: http.Header{"Content-Type": {"application/json"}}, body: body, at: at}
-	if err := c.inspector.sign(&a, "msg_"+rand.Text()); err != nil { // without secrets
-		return http.Header{}
-	}
-	return a.header
+	header, _ := NewHeader(c.inspector.verifier.Load(), at, body) // it has secrets
+	return header
 }
 
 // orderBody returns an event of an invented order, which was ordered or is completed.

@@ -3,7 +3,6 @@ package inspect
 import (
 	"errors"
 	"fmt"
-	"net/http"
 	"regexp"
 	"slices"
 	"strings"
@@ -147,15 +146,6 @@ func shorten(s string, limit int) string {
 		s = string(runes[:limit-1]) + "…"
 	}
 	return s
-}
-
-func sortedNames(h http.Header) []string {
-	names := make([]string, 0, len(h))
-	for name := range h {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	return names
 }
 
 func idText(id uuid.UUID) string {

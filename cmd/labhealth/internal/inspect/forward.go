@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"maps"
 	"net"
 	"net/http"
 	"net/textproto"
@@ -21,9 +22,10 @@ const (
 	maxResponse    = 64 << 10 // bytes of a response body that are read; they are not stored
 )
 
-func newForwarder() *http.Client {
+func newForwarder(proxy func(*http.Request) (*url.URL, error)) *http.Client {
 	return &http.Client{
-		Transport: &http.Transport{ // without a proxy
+		Transport: &http.Transport{
+			Proxy:                 proxy,
 			DialContext:           (&net.Dialer{Timeout: 5 * time.Second}).DialContext,
 			DisableCompression:    true,
 			MaxIdleConnsPerHost:   64,
@@ -40,44 +42,47 @@ var errHungUp = errors.New("labhealth was stopped before the application respond
 
 // forward posts a delivery to the application.
 func (i *Inspector) forward(ctx context.Context, target string, header http.Header, body []byte) *Forward {
-	start := time.Now()
-	f := &Forward{URL: target}
 	ctx, cancel := context.WithTimeout(ctx, i.patience)
 	defer cancel()
 	ctx, hangUp := context.WithCancelCause(ctx)
 	defer hangUp(nil)
-	finished := make(chan struct{})
-	defer close(finished)
-	go func() {
-		select {
-		case <-i.hungUp:
-			hangUp(errHungUp)
-		case <-finished:
-		}
-	}()
+	defer context.AfterFunc(i.connected, func() { hangUp(errHungUp) })()
+	passed := endToEnd(header)
+	passed[instanceHeader] = append(slices.Clone(header[instanceHeader]), i.instance)
+	return send(ctx, i.forwarder, target, passed, body)
+}
+
+// Send posts a delivery to an application as the service does, and nothing else: it is not stored.
+func Send(ctx context.Context, target string, header http.Header, body []byte) *Forward {
+	ctx, cancel := context.WithTimeout(ctx, forwardTimeout)
+	defer cancel()
+	client := newForwarder(http.ProxyFromEnvironment)
+	defer client.CloseIdleConnections()
+	return send(ctx, client, target, header, body)
+}
+
+func send(ctx context.Context, client *http.Client, target string, header http.Header, body []byte) *Forward {
+	start := time.Now()
+	f := &Forward{URL: target}
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, target, bytes.NewReader(body))
 	if err != nil {
 		f.Err = "the URL is malformed"
 		return f
 	}
 	f.URL = withoutSecrets(r.URL)
-	r.Header = endToEnd(header)
-	r.Header[instanceHeader] = append(slices.Clone(header[instanceHeader]), i.instance)
+	r.Header = header
 	if _, ok := r.Header["User-Agent"]; !ok {
 		r.Header["User-Agent"] = nil // none is added
 	}
-	response, err := i.forwarder.Do(r)
+	response, err := client.Do(r)
 	if err == nil {
 		f.StatusCode = response.StatusCode
-		if location, err := response.Location(); err == nil && response.StatusCode >= 300 && response.StatusCode < 400 {
+		if location, err := response.Location(); err == nil && response.StatusCode/100 == 3 {
 			f.Location = shorten(withoutSecrets(location), 300)
 		}
 		_, err = io.CopyN(io.Discard, response.Body, maxResponse)
-		if errors.Is(err, io.EOF) {
-			err = nil
-		}
 		response.Body.Close()
-		if err != nil && ctx.Err() != nil {
+		if err != nil && !errors.Is(err, io.EOF) && ctx.Err() != nil {
 			f.StatusCode = 0 // the sender needs the complete response within the same time
 		}
 	}
@@ -125,10 +130,7 @@ func explain(ctx context.Context, err error) string {
 // withoutSecrets returns a URL without its query and its password, which may be secret.
 func withoutSecrets(u *url.URL) string {
 	c := *u
-	c.RawQuery, c.Fragment, c.RawFragment = "", "", ""
-	if c.User != nil {
-		c.User = nil
-	}
+	c.User, c.RawQuery, c.Fragment, c.RawFragment = nil, "", "", ""
 	return c.String()
 }
 
@@ -150,7 +152,7 @@ func endToEnd(h http.Header) http.Header {
 // storedHeader returns the headers that are stored: no credentials, and not too many.
 func storedHeader(h http.Header) http.Header {
 	kept, size := http.Header{}, 0
-	for _, name := range sortedNames(h) {
+	for _, name := range slices.Sorted(maps.Keys(h)) {
 		switch name {
 		case "Authorization", "Proxy-Authorization", "Cookie", instanceHeader:
 			continue

@@ -56,8 +56,8 @@ type Inspector struct {
 	worker    *sqlstore.Worker
 	watchers  watchers
 	problems  problems
-	opened    int64  // the last change before Open
-	memory    budget // of bodies being received
+	opened    int64        // the last change before Open
+	memory    atomic.Int64 // of bodies in flight
 
 	verifier atomic.Pointer[webhooks.Verifier] // webhooks.Unsigned without secrets
 	secrets  atomic.Pointer[[]string]
@@ -69,8 +69,8 @@ type Inspector struct {
 	stop     context.CancelFunc
 	running  sync.WaitGroup
 
-	hangUp sync.Once
-	hungUp chan struct{} // closed by HangUp
+	connected context.Context // until HangUp
+	hangUp    context.CancelFunc
 }
 
 // Verdict is whether a delivery was accepted.
@@ -83,39 +83,40 @@ const (
 	Rejected Verdict = "rejected" // see Delivery.Reason; neither applied nor forwarded
 )
 
-// Delivery is a stored delivery. Each receipt is its own delivery, also of the same ID.
+// Delivery is a stored delivery. Each receipt is its own delivery, also of the same ID. Its JSON has
+// no patient data.
 type Delivery struct {
-	Number     int64     // counts from 1
-	ID         string    // the header svix-id or webhook-id
-	ReceivedAt time.Time // when the request arrived
-	Attempt    int       // how often the ID has been received, with this delivery
-	Size       int       // of the body, in bytes
+	Number     int64     `json:"number"`       // counts from 1
+	ID         string    `json:"id,omitempty"` // the header svix-id or webhook-id
+	ReceivedAt time.Time `json:"received_at"`  // when the request arrived
+	Attempt    int       `json:"attempt"`      // how often the ID has been received, with this delivery
+	Size       int       `json:"size"`         // of the body, in bytes
 
-	Type         string // empty if the body is no event
-	UserID       uuid.UUID
-	ClientUserID string
-	OrderID      uuid.UUID
-	About        string // a few words without patient data: a status, a resource, a source
+	Type         string    `json:"type,omitempty"` // empty if the body is no event
+	UserID       uuid.UUID `json:"user_id,omitzero"`
+	ClientUserID string    `json:"-"`
+	OrderID      uuid.UUID `json:"order_id,omitzero"`
+	About        string    `json:"about,omitempty"` // a few words without patient data: a status, a resource, a source
 
-	Verdict   Verdict
-	Reason    string  // why it was rejected, or why it could not be read
-	Checks    []Check // what was verified, in order
-	Malformed int     // fields of an unexpected type
-	Unknown   int     // fields that the library does not have
+	Verdict   Verdict `json:"verdict"`
+	Reason    string  `json:"reason,omitempty"`    // why it was rejected, or why it could not be read
+	Checks    []Check `json:"-"`                   // what was verified, in order
+	Malformed int     `json:"malformed,omitempty"` // fields of an unexpected type
+	Unknown   int     `json:"unknown,omitempty"`   // fields that the library does not have
 
-	DuplicateOf int64 // the first accepted delivery with the ID, if this is another one
-	ReplayOf    int64 // the delivery that was replayed, if this is a replay
+	DuplicateOf int64 `json:"duplicate_of,omitempty"` // the first accepted delivery with the ID, if this is another one
+	ReplayOf    int64 `json:"replay_of,omitempty"`    // the delivery that was replayed, if this is a replay
 
-	Applied     bool // whether the store has processed it; false while it waits and if it was rejected
-	Changes     webhooks.Changes
-	Transitions int // new entries of the timeline of the order
+	Applied     bool             `json:"-"` // whether the store has processed it; false while it waits and if it was rejected
+	Changes     webhooks.Changes `json:"-"`
+	Transitions int              `json:"-"` // new entries of the timeline of the order
 
-	Forward    *Forward // nil if it was not forwarded
-	StatusCode int      // the status code of our response
-	Took       time.Duration
+	Forward    *Forward      `json:"-"`      // nil if it was not forwarded
+	StatusCode int           `json:"status"` // the status code of our response
+	Took       time.Duration `json:"-"`
 
-	Header http.Header // nil in lists
-	Body   []byte      // nil in lists and if it was too large to be kept
+	Header http.Header `json:"-"` // nil in lists
+	Body   []byte      `json:"-"` // nil in lists and if it was too large to be kept
 }
 
 // Check is one step of the verification.

@@ -6,8 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"time"
-
-	"github.com/google/uuid"
 )
 
 const listColumns = `d.number, d.id, d.received_at, d.attempt, d.size, d.type, d.user_id, d.client_user_id, d.order_id, d.about, d.verdict,
@@ -17,20 +15,41 @@ const listColumns = `d.number, d.id, d.received_at, d.attempt, d.size, d.type, d
 // scanner is a row.
 type scanner interface{ Scan(...any) error }
 
+// queryer is a database or a transaction.
+type queryer interface {
+	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
+}
+
+// query returns what scan reads of each row.
+func query[T any](ctx context.Context, q queryer, scan func(scanner, *T) error, statement string, args ...any) (all []T, err error) {
+	rows, err := q.QueryContext(ctx, statement, args...)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var one T
+		if err := scan(rows, &one); err != nil {
+			return nil, err
+		}
+		all = append(all, one)
+	}
+	return all, rows.Err()
+}
+
 // scanDelivery reads listColumns and further columns.
 func scanDelivery(row scanner, d *Delivery, more ...any) error {
 	var received, took int64
-	var user, order, checks, forward string
+	var checks, forward string
 	var state int
 	c := &d.Changes
-	err := row.Scan(append([]any{&d.Number, &d.ID, &received, &d.Attempt, &d.Size, &d.Type, &user, &d.ClientUserID, &order, &d.About, &d.Verdict,
+	err := row.Scan(append([]any{&d.Number, &d.ID, &received, &d.Attempt, &d.Size, &d.Type, &d.UserID, &d.ClientUserID, &d.OrderID, &d.About, &d.Verdict,
 		&d.Reason, &checks, &d.Malformed, &d.Unknown, &d.DuplicateOf, &d.ReplayOf, &state, &c.Added, &c.Updated, &c.Same, &c.Older, &c.Repeated,
 		&c.Keyless, &d.Transitions, &forward, &d.StatusCode, &took}, more...)...)
 	if err != nil {
 		return err
 	}
 	d.ReceivedAt, d.Took = time.Unix(0, received), time.Duration(took)
-	d.UserID, d.OrderID = parseID(user), parseID(order)
 	d.Applied = state == stored || state == unreadable || d.DuplicateOf > 0
 	if err := json.Unmarshal([]byte(checks), &d.Checks); err != nil {
 		return err
@@ -41,35 +60,12 @@ func scanDelivery(row scanner, d *Delivery, more ...any) error {
 	return nil
 }
 
-func parseID(s string) uuid.UUID {
-	id, err := uuid.Parse(s)
-	if err != nil {
-		return uuid.Nil
-	}
-	return id
-}
-
 // List returns the latest deliveries that the filter selects, at most limit, latest first, without
 // headers and bodies.
 func (i *Inspector) List(ctx context.Context, f Filter, limit int) ([]Delivery, error) {
-	return i.list(ctx, f, "DESC", limit)
-}
-
-func (i *Inspector) list(ctx context.Context, f Filter, order string, limit int) (list []Delivery, err error) {
 	q := f.statement()
-	rows, err := i.db.QueryContext(ctx, `SELECT `+listColumns+q.from+q.where()+` ORDER BY `+q.order+` `+order+` LIMIT ?`, append(q.args, max(0, limit))...)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	for rows.Next() {
-		var d Delivery
-		if err := scanDelivery(rows, &d); err != nil {
-			return nil, err
-		}
-		list = append(list, d)
-	}
-	return list, rows.Err()
+	return query(ctx, i.db, func(row scanner, d *Delivery) error { return scanDelivery(row, d) },
+		`SELECT `+listColumns+q.from+q.where()+` ORDER BY `+q.order+` DESC LIMIT ?`, append(q.args, max(0, limit))...)
 }
 
 // Count returns how many deliveries the filter selects.
@@ -140,20 +136,16 @@ func (i *Inspector) Histogram(ctx context.Context, since time.Time, step time.Du
 	for k := range buckets {
 		buckets[k].At = since.Add(time.Duration(k) * step)
 	}
-	rows, err := i.db.QueryContext(ctx, `SELECT (received_at - ?) / ? AS bucket, count(*), count(*) FILTER (WHERE verdict = 'rejected')
-		FROM deliveries INDEXED BY deliveries_received WHERE received_at >= ? GROUP BY bucket`, since.UnixNano(), int64(step), since.UnixNano())
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	for rows.Next() {
+	_, err := query(ctx, i.db, func(row scanner, _ *struct{}) error {
 		var k, total, rejected int
-		if err := rows.Scan(&k, &total, &rejected); err != nil {
-			return nil, err
+		if err := row.Scan(&k, &total, &rejected); err != nil {
+			return err
 		}
 		if k < n {
 			buckets[k].Total, buckets[k].Rejected = total, rejected
 		}
-	}
-	return buckets, rows.Err()
+		return nil
+	}, `SELECT (received_at - ?) / ? AS bucket, count(*), count(*) FILTER (WHERE verdict = 'rejected')
+		FROM deliveries INDEXED BY deliveries_received WHERE received_at >= ? GROUP BY bucket`, since.UnixNano(), int64(step), since.UnixNano())
+	return buckets, err
 }

@@ -34,10 +34,15 @@ func Open(ctx context.Context, c Config) (*Inspector, error) {
 	if c.Now == nil {
 		c.Now = time.Now
 	}
+	if c.Admit == nil {
+		c.Admit = func(*http.Request) error { return nil }
+	}
 	if c.Problem == nil {
 		c.Problem = func(text string) { slog.Warn("inspect: " + text) }
 	}
-	i := &Inspector{config: c, problems: problems{report: c.Problem}, instance: rand.Text(), forwarder: newForwarder(), patience: forwardTimeout, hungUp: make(chan struct{})}
+	i := &Inspector{config: c, problems: problems{report: c.Problem}, instance: rand.Text(), forwarder: newForwarder(nil), patience: forwardTimeout,
+		watchers: watchers{all: map[*watcher]bool{}, woken: make(chan struct{}, 1)}}
+	i.connected, i.hangUp = context.WithCancel(context.Background())
 	if err := i.SetSecrets(c.Secrets...); err != nil {
 		return nil, err
 	}
@@ -88,7 +93,7 @@ func (i *Inspector) open(ctx context.Context) error {
 		return err
 	}
 	single.SetMaxOpenConns(1)
-	i.writer = newWriter(single)
+	i.writer = &writer{db: single}
 	if i.Store, err = sqlstore.Open(i.db, sqlstore.SQLite); err != nil {
 		return err
 	}
@@ -155,8 +160,7 @@ func (i *Inspector) start() {
 	i.worker = &sqlstore.Worker{Store: i.Store, Apply: i.applied, Poll: time.Second,
 		Observe: sqlstore.StepObserver{End: func(_ context.Context, s sqlstore.Step, _ error) { i.stepped(ctx, s) }}}
 	i.running.Go(func() { i.warn(ctx, "apply deliveries", i.worker.Run(ctx)) })
-	i.running.Go(func() { i.writer.run() })
-	i.running.Go(func() { i.watchers.run(ctx, i.opened, i.changedSince) })
+	i.running.Go(func() { i.watch(ctx) })
 	i.running.Go(func() { i.maintain(ctx) })
 }
 
@@ -169,7 +173,7 @@ func (i *Inspector) warn(ctx context.Context, what string, err error) {
 
 // HangUp ends requests to the application that are in flight, as if it did not respond, and those
 // that follow, so that Close does not wait for them.
-func (i *Inspector) HangUp() { i.hangUp.Do(func() { close(i.hungUp) }) }
+func (i *Inspector) HangUp() { i.hangUp() }
 
 // Close waits for the deliveries in progress and closes the file.
 func (i *Inspector) Close() error {
@@ -182,8 +186,8 @@ func (i *Inspector) Close() error {
 	}
 	i.requests.Wait()
 	i.stop()
-	i.writer.close()
 	i.running.Wait()
+	i.hangUp()
 	i.forwarder.CloseIdleConnections()
 	i.problems.close()
 	return i.closeFiles()
@@ -250,10 +254,7 @@ func (i *Inspector) saveForward() error {
 	if target == "" || i.config.Keep == KeepAll {
 		return nil
 	}
-	return i.writer.write(func(ctx context.Context, tx *sql.Tx) error {
-		_, err := tx.ExecContext(ctx, `UPDATE delivery_state SET forward = ?`, target)
-		return err
-	})
+	return i.exec(`UPDATE delivery_state SET forward = ?`, target)
 }
 
 // LastForward returns the latest URL of an application that any program has set which uses the

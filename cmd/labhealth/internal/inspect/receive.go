@@ -1,23 +1,24 @@
 package inspect
 
 import (
-	"bytes"
 	"context"
 	"database/sql"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/labhealth/labhealth-go/webhooks"
 )
 
 const (
-	maxBody   = 10 << 20  // bytes of a body
-	maxMemory = 128 << 20 // bytes of all bodies that are being received
+	maxBody   = 10 << 20 // bytes of a body
+	maxMemory = 64 << 20 // bytes of all bodies that are in flight; while they are read, they take up to twice as much
 
 	// A stranger who finds the address of a tunnel must not fill the disk.
 	maxRejected      = 1000     // rejected deliveries that are stored; the oldest are deleted
@@ -57,38 +58,40 @@ const maxInstances = 8
 //	     leads to it through others
 func (i *Inspector) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	a := arrival{at: i.config.Now(), start: time.Now()}
-	switch {
-	case !i.enter():
+	if !i.enter() {
 		http.Error(w, "the inspector is closed", http.StatusServiceUnavailable)
 		return
+	}
+	defer i.requests.Done()
+	switch {
 	case r.Method != http.MethodPost:
-		i.requests.Done()
 		w.Header().Set("Allow", http.MethodPost)
 		http.Error(w, "this is the receiver of webhooks: post them here", http.StatusMethodNotAllowed)
 		return
 	case slices.Contains(r.Header[instanceHeader], i.instance), len(r.Header[instanceHeader]) > maxInstances:
-		i.requests.Done()
 		w.Header().Set(instanceHeader, i.instance)
 		w.WriteHeader(http.StatusLoopDetected)
 		return
 	}
-	defer i.requests.Done()
-	if err := i.admit(r); err != nil {
+	if err := i.config.Admit(r); err != nil {
 		i.problems.note("accept deliveries", err)
 		http.Error(w, err.Error(), http.StatusForbidden)
 		return
 	}
-	memory := reservation{budget: &i.memory}
-	defer memory.free()
-	body, err := memory.read(http.MaxBytesReader(w, r.Body, maxBody), r.ContentLength)
-	i.problems.note("receive deliveries", receiveError(err))
-	if errors.Is(err, errBusy) {
+	received := reservation{from: http.MaxBytesReader(w, r.Body, maxBody), used: &i.memory}
+	defer received.free()
+	body, err := io.ReadAll(&received)
+	var tooLarge *http.MaxBytesError
+	switch {
+	case err == nil, errors.As(err, &tooLarge): // which is stored as rejected
+		i.problems.note("receive deliveries", nil)
+	case errors.Is(err, errBusy):
+		i.problems.note("receive deliveries", err)
 		w.Header().Set("Retry-After", "1")
 		http.Error(w, err.Error(), http.StatusServiceUnavailable)
 		return
-	}
-	tooLarge := (*http.MaxBytesError)(nil)
-	if err != nil && !errors.As(err, &tooLarge) {
+	default:
+		i.problems.note("receive deliveries", errors.New("a body is incomplete, or took too long"))
 		http.Error(w, "the body is incomplete", http.StatusBadRequest)
 		return
 	}
@@ -102,44 +105,32 @@ func (i *Inspector) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.WriteHeader(status)
 }
 
-func (i *Inspector) admit(r *http.Request) error {
-	if i.config.Admit == nil {
-		return nil
-	}
-	return i.config.Admit(r)
-}
-
-// receiveError returns why a body was not received.
-func receiveError(err error) error {
-	if err == nil || errors.Is(err, errBusy) {
-		return err
-	}
-	if tooLarge := (*http.MaxBytesError)(nil); errors.As(err, &tooLarge) {
-		return nil // it is stored as rejected
-	}
-	return errors.New("a body is incomplete, or took too long")
-}
-
 // receive stores a delivery, applies and forwards it, and returns its number and the status code of
 // the response. It returns an error if the delivery could not be stored; it is not forwarded then.
 func (i *Inspector) receive(ctx context.Context, a arrival) (number int64, status int, err error) {
 	d := i.examine(a)
-	d.StatusCode = i.initialStatus(&d, a)
-	forwards := d.Verdict != Rejected && i.Forward() != ""
-	if forwards {
-		d.StatusCode = 0
+	target := i.Forward()
+	forwards := d.Verdict != Rejected && target != ""
+	switch {
+	case forwards: // not yet known
+	case a.tooLarge:
+		d.StatusCode = http.StatusRequestEntityTooLarge
+	case d.Verdict == Rejected:
+		d.StatusCode = http.StatusUnauthorized
+	default:
+		d.StatusCode = http.StatusNoContent
 	}
 	d.Took = time.Since(a.start)
 	err = i.insert(&d)
 	if i.warn(ctx, "store deliveries", err); err != nil {
 		return 0, 0, i.explain(err)
 	}
-	i.watchers.wake()
+	wake(i.watchers.woken)
 	if d.pending {
 		i.warn(ctx, "pass a delivery to the store yet", i.feed(ctx, d.Number, d.ReceivedAt, a.body))
 	}
 	if forwards {
-		forward := i.forward(ctx, i.Forward(), a.header, a.body)
+		forward := i.forward(ctx, target, a.header, a.body)
 		d.StatusCode = forward.StatusCode
 		i.warn(ctx, "forward deliveries to "+forward.URL, forward.failure())
 		if d.StatusCode == 0 {
@@ -150,19 +141,9 @@ func (i *Inspector) receive(ctx context.Context, a arrival) (number int64, statu
 		}
 		d.Took = time.Since(a.start)
 		i.warn(ctx, "store the response of the application", i.finish(d.Number, forward, d.StatusCode, d.Took))
-		i.watchers.wake()
+		wake(i.watchers.woken)
 	}
 	return d.Number, d.StatusCode, nil
-}
-
-func (i *Inspector) initialStatus(d *record, a arrival) int {
-	switch {
-	case a.tooLarge:
-		return http.StatusRequestEntityTooLarge
-	case d.Verdict == Rejected:
-		return http.StatusUnauthorized
-	}
-	return http.StatusNoContent
 }
 
 // record is a delivery with what only the tables have.
@@ -247,7 +228,10 @@ func lengthText(d time.Duration) string {
 }
 
 // signatureNames are the prefixes of the signature headers, in the order in which they are used.
-var signatureNames = []string{"Webhook-", "Svix-"}
+var (
+	signatureNames = []string{"Webhook-", "Svix-"}
+	signatureParts = []string{"Id", "Timestamp", "Signature"}
+)
 
 func timestampOf(h http.Header) time.Time {
 	for _, name := range signatureNames {
@@ -261,26 +245,21 @@ func timestampOf(h http.Header) time.Time {
 
 // missingHeaders says what is wrong with the signature headers.
 func missingHeaders(h http.Header) string {
-	prefix := ""
-	for _, name := range signatureNames {
-		for _, part := range []string{"Id", "Timestamp", "Signature"} {
-			if prefix == "" && len(h[name+part]) > 0 {
-				prefix = name
+	for _, prefix := range signatureNames {
+		if len(h[prefix+"Id"])+len(h[prefix+"Timestamp"])+len(h[prefix+"Signature"]) == 0 {
+			continue
+		}
+		for _, part := range signatureParts {
+			switch n := len(h[prefix+part]); {
+			case n == 0:
+				return "the header " + strings.ToLower(prefix+part) + " is missing"
+			case n > 1 && part != "Signature":
+				return "the header " + strings.ToLower(prefix+part) + " occurs more than once"
 			}
 		}
+		return "the ID or the timestamp in the signature headers is malformed"
 	}
-	if prefix == "" {
-		return "there are no signature headers (svix-id, svix-timestamp, svix-signature): the sender does not sign, or a proxy removes them"
-	}
-	for _, part := range []string{"Id", "Timestamp", "Signature"} {
-		switch n := len(h[prefix+part]); {
-		case n == 0:
-			return "the header " + string(bytes.ToLower([]byte(prefix+part))) + " is missing"
-		case n > 1 && part != "Signature":
-			return "the header " + string(bytes.ToLower([]byte(prefix+part))) + " occurs more than once"
-		}
-	}
-	return "the ID or the timestamp in the signature headers is malformed"
+	return "there are no signature headers (svix-id, svix-timestamp, svix-signature): the sender does not sign, or a proxy removes them"
 }
 
 // insert stores a delivery and sets its number, and what depends on earlier deliveries.

@@ -5,7 +5,6 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
-	"iter"
 	mathrand "math/rand/v2"
 	"net/http"
 	"slices"
@@ -19,9 +18,6 @@ const (
 	maxCopies = 1000
 	maxReplay = 1_000_000 // deliveries of one replay
 )
-
-// replayPage is the number of deliveries that are read at once.
-var replayPage = 500
 
 // check returns an error for what cannot be replayed.
 func (r *Replay) check() error {
@@ -54,17 +50,16 @@ func (i *Inspector) Replay(ctx context.Context, r Replay) (numbers []int64, err 
 	if err := r.check(); err != nil {
 		return nil, err
 	}
-	first := true
-	for number, err := range i.replayed(ctx, &r) {
-		if err != nil {
-			return numbers, err
-		}
-		if !first && r.Delay > 0 && !r.DryRun {
+	selected, err := i.selected(ctx, &r)
+	if err != nil {
+		return nil, err
+	}
+	for n, number := range selected {
+		if n > 0 && r.Delay > 0 && !r.DryRun {
 			if err := sleep(ctx, r.Delay); err != nil {
 				return numbers, err
 			}
 		}
-		first = false
 		if err := ctx.Err(); err != nil {
 			return numbers, err
 		}
@@ -76,23 +71,15 @@ func (i *Inspector) Replay(ctx context.Context, r Replay) (numbers []int64, err 
 			numbers = append(numbers, sent)
 		}
 		if r.Sent != nil {
-			if err := i.report(ctx, sent, r.Sent); err != nil {
+			d, err := i.stored(context.WithoutCancel(ctx), sent)
+			if err != nil {
 				return numbers, err
 			}
+			d.Header, d.Body = nil, nil
+			r.Sent(d)
 		}
 	}
 	return numbers, nil
-}
-
-// report calls f with a delivery.
-func (i *Inspector) report(ctx context.Context, number int64, f func(Delivery)) error {
-	d, ok, err := i.Get(context.WithoutCancel(ctx), number)
-	if err != nil || !ok {
-		return errors.Join(err, fmt.Errorf("inspect: there is no delivery %d", number))
-	}
-	d.Header, d.Body = nil, nil
-	f(d)
-	return nil
 }
 
 func sleep(ctx context.Context, d time.Duration) error {
@@ -106,111 +93,40 @@ func sleep(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// replayed returns the numbers of the deliveries to send, in order and with copies.
-func (i *Inspector) replayed(ctx context.Context, r *Replay) iter.Seq2[int64, error] {
-	return func(yield func(int64, error) bool) {
-		source := i.selected(ctx, r)
-		if r.Order == "shuffled" {
-			all, err := collect(source, max(1, r.Copies))
-			if err != nil {
-				yield(0, err)
-				return
-			}
-			mathrand.Shuffle(len(all), func(a, b int) { all[a], all[b] = all[b], all[a] })
-			for _, number := range all {
-				if !yield(number, nil) {
-					return
-				}
-			}
-			return
-		}
-		for number, err := range source {
-			for range max(1, r.Copies) {
-				if !yield(number, err) || err != nil {
-					return
-				}
-			}
-		}
-	}
-}
-
-func collect(source iter.Seq2[int64, error], copies int) (all []int64, err error) {
-	for number, err := range source {
-		if err != nil {
+// selected returns the numbers of the deliveries to send, in order and with copies.
+func (i *Inspector) selected(ctx context.Context, r *Replay) (all []int64, err error) {
+	numbers := slices.Clone(r.Numbers)
+	if r.Filter != nil {
+		if numbers, err = i.filtered(ctx, *r.Filter); err != nil {
 			return nil, err
 		}
-		if len(all)+copies > maxReplay {
-			return nil, fmt.Errorf("inspect: at most %d deliveries can be shuffled", maxReplay)
-		}
-		for range copies {
-			all = append(all, number)
-		}
 	}
-	return all, nil
-}
-
-// selected returns the numbers of the deliveries of a replay, each once.
-func (i *Inspector) selected(ctx context.Context, r *Replay) iter.Seq2[int64, error] {
-	if r.Filter != nil {
-		return i.filtered(ctx, *r.Filter, r.Order == "reversed")
-	}
-	numbers := r.Numbers
-	if r.Order == "received" || r.Order == "reversed" {
-		numbers = slices.Sorted(slices.Values(numbers))
+	if r.Order != "" {
+		slices.Sort(numbers)
 	}
 	if r.Order == "reversed" {
 		slices.Reverse(numbers)
 	}
-	return func(yield func(int64, error) bool) {
-		for _, number := range numbers {
-			if !yield(number, nil) {
-				return
-			}
-		}
+	copies := max(1, r.Copies)
+	if len(numbers)*copies > maxReplay {
+		return nil, fmt.Errorf("inspect: at most %d deliveries can be sent at once", maxReplay)
 	}
+	for _, number := range numbers {
+		all = append(all, slices.Repeat([]int64{number}, copies)...)
+	}
+	if r.Order == "shuffled" {
+		mathrand.Shuffle(len(all), func(a, b int) { all[a], all[b] = all[b], all[a] })
+	}
+	return all, nil
 }
 
-// filtered returns the numbers of the deliveries that a filter selects now. It reads a page at a
-// time.
-func (i *Inspector) filtered(ctx context.Context, f Filter, reversed bool) iter.Seq2[int64, error] {
-	order, rejected := "ASC", f.asksFor("rejected")
-	if reversed {
-		order = "DESC"
+// filtered returns the numbers of the deliveries that a filter selects now.
+func (i *Inspector) filtered(ctx context.Context, f Filter) ([]int64, error) {
+	q := f.statement()
+	if !f.asksFor("rejected") {
+		q.add(`d.verdict <> 'rejected'`)
 	}
-	return func(yield func(int64, error) bool) {
-		var newest int64
-		err := i.db.QueryRowContext(ctx, `SELECT coalesce(max(number), 0) FROM deliveries`).Scan(&newest)
-		if f.Before == 0 || f.Before > newest+1 {
-			f.Before = newest + 1 // not what the replay adds
-		}
-		for list := make([]Delivery, replayPage); err == nil && len(list) == replayPage; {
-			list, err = i.list(ctx, f, order, replayPage)
-			for n := range list {
-				number := list[n].Number
-				if list[n].Verdict == Rejected && !rejected {
-					continue
-				}
-				if !yield(number, nil) {
-					return
-				}
-			}
-			if len(list) > 0 {
-				f.goOn(list[len(list)-1].Number, reversed)
-			}
-		}
-		if err != nil {
-			yield(0, err)
-		}
-	}
-}
-
-// goOn continues behind a delivery.
-func (f *Filter) goOn(number int64, reversed bool) {
-	if reversed {
-		f.Before = number
-	} else {
-		f.After = number
-	}
+	return queryNumbers(ctx, i.db, `SELECT d.number`+q.from+q.where()+` ORDER BY d.number LIMIT ?`, append(q.args, maxReplay+1)...)
 }
 
 // asksFor reports whether a filter names a state.
@@ -225,42 +141,77 @@ func (i *Inspector) replayOne(ctx context.Context, number int64, r *Replay) (sen
 		return 0, errClosed
 	}
 	defer i.requests.Done()
-	d, ok, err := i.Get(ctx, number)
-	switch {
-	case err != nil:
+	d, err := i.stored(ctx, number)
+	if err != nil {
 		return 0, err
-	case !ok:
-		return 0, fmt.Errorf("inspect: there is no delivery %d: it may be older than the retention", number)
-	case d.Body == nil && d.Size > 0 && r.Body == nil:
-		return 0, fmt.Errorf("inspect: delivery %d cannot be replayed: its body was too large to be kept", number)
 	}
-	a := arrival{header: d.Header, body: d.Body, at: i.config.Now(), start: time.Now(), replayOf: number}
-	id := d.ID
 	if r.Body != nil {
-		a.body = r.Body
+		d.Body, d.Size = r.Body, len(r.Body)
 	}
-	if a.header == nil {
-		a.header = http.Header{}
+	if r.NewID || r.Body != nil || d.ID == "" && i.verifier.Load() != webhooks.Unsigned {
+		d.ID = newID()
 	}
-	if r.NewID || r.Body != nil || id == "" && i.verifier.Load() != webhooks.Unsigned {
-		id = "msg_" + rand.Text()
-	}
-	if err := i.sign(&a, id); err != nil {
+	a, err := i.signed(&d)
+	if err != nil {
 		return 0, err
 	}
+	a.replayOf = number
 	sent, _, err = i.receive(context.WithoutCancel(ctx), a)
 	return sent, err
 }
 
+// stored returns a delivery to send again.
+func (i *Inspector) stored(ctx context.Context, number int64) (Delivery, error) {
+	d, ok, err := i.Get(ctx, number)
+	if err == nil && !ok {
+		err = fmt.Errorf("inspect: there is no delivery %d: it may be older than the retention", number)
+	}
+	return d, err
+}
+
+// Signed returns the header and the body that a replay of a delivery would have now: the same ID, a
+// new timestamp and a new signature. It stores and sends nothing.
+func (i *Inspector) Signed(ctx context.Context, number int64) (http.Header, []byte, error) {
+	d, err := i.stored(ctx, number)
+	if err != nil {
+		return nil, nil, err
+	}
+	a, err := i.signed(&d)
+	return a.header, a.body, err
+}
+
+// signed returns a stored delivery with a new timestamp and signature.
+func (i *Inspector) signed(d *Delivery) (arrival, error) {
+	if d.Body == nil && d.Size > 0 {
+		return arrival{}, fmt.Errorf("inspect: the body of delivery %d was too large to be kept", d.Number)
+	}
+	a := arrival{header: d.Header, body: d.Body, at: i.config.Now(), start: time.Now()}
+	if a.header == nil {
+		a.header = http.Header{}
+	}
+	return a, sign(a.header, i.verifier.Load(), d.ID, a.at, a.body)
+}
+
+func newID() string { return "msg_" + rand.Text() }
+
+// NewHeader returns the headers of a new delivery. Without a verifier they have no signature.
+func NewHeader(v *webhooks.Verifier, at time.Time, body []byte) (http.Header, error) {
+	header := http.Header{"Content-Type": {"application/json"}}
+	if v == nil {
+		return header, nil
+	}
+	return header, sign(header, v, newID(), at, body)
+}
+
 // sign replaces the signature headers, with the names that the sender used.
-func (i *Inspector) sign(a *arrival, id string) error {
-	prefixes := []string{}
+func sign(header http.Header, v *webhooks.Verifier, id string, at time.Time, body []byte) (err error) {
+	var prefixes []string
 	for _, prefix := range signatureNames {
-		if len(a.header[prefix+"Id"]) > 0 {
+		if len(header[prefix+"Id"]) > 0 {
 			prefixes = append(prefixes, prefix)
 		}
-		for _, part := range []string{"Id", "Timestamp", "Signature"} {
-			delete(a.header, prefix+part)
+		for _, part := range signatureParts {
+			delete(header, prefix+part)
 		}
 	}
 	if len(prefixes) == 0 {
@@ -270,20 +221,17 @@ func (i *Inspector) sign(a *arrival, id string) error {
 		return nil
 	}
 	signature := ""
-	if verifier := i.verifier.Load(); verifier != webhooks.Unsigned {
-		var err error
-		if signature, err = verifier.Sign(id, a.at, a.body); err != nil {
+	if v != webhooks.Unsigned {
+		if signature, err = v.Sign(id, at, body); err != nil {
 			return err
 		}
 	}
 	for _, prefix := range prefixes {
-		a.header.Set(prefix+"Id", id)
-		a.header.Set(prefix+"Timestamp", strconv.FormatInt(a.at.Unix(), 10))
+		header.Set(prefix+"Id", id)
+		header.Set(prefix+"Timestamp", strconv.FormatInt(at.Unix(), 10))
 		if signature != "" {
-			a.header.Set(prefix+"Signature", signature)
+			header.Set(prefix+"Signature", signature)
 		}
 	}
 	return nil
 }
-
-var _ http.Handler = (*Inspector)(nil)

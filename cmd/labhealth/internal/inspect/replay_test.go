@@ -24,9 +24,7 @@ func TestReplayMany(t *testing.T) {
 	app := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { ids = append(ids, r.Header.Get("Svix-Id")) }))
 	defer app.Close()
 	i := open(t, Config{})
-	replayPage = 20
-	defer func() { replayPage = 500 }()
-	const n = 57 // more than two pages
+	const n = 57
 	for k := range n {
 		r := Delivery{ID: fmt.Sprint("msg_", k)}
 		one := record{Delivery: Delivery{ID: r.ID, ReceivedAt: time.Now(), Verdict: Verified, Body: []byte("{}"), Size: 2}}

@@ -3,8 +3,6 @@ package inspect
 import (
 	"context"
 	"database/sql"
-	"errors"
-	"slices"
 	"time"
 
 	"github.com/google/uuid"
@@ -43,11 +41,10 @@ func (i *Inspector) retain(ctx context.Context) error {
 	}
 	before := i.config.Now().Add(-i.config.Keep)
 	for {
-		n := 0
-		err := i.writer.write(func(ctx context.Context, tx *sql.Tx) error {
-			old, err := queryNumbers(ctx, tx, `SELECT number FROM deliveries INDEXED BY deliveries_received WHERE received_at < ? ORDER BY received_at LIMIT ?`,
+		var old []int64
+		err := i.writer.write(func(ctx context.Context, tx *sql.Tx) (err error) {
+			old, err = queryNumbers(ctx, tx, `SELECT number FROM deliveries INDEXED BY deliveries_received WHERE received_at < ? ORDER BY received_at LIMIT ?`,
 				before.UnixNano(), retainLimit)
-			n = len(old)
 			if err != nil {
 				return err
 			}
@@ -56,7 +53,7 @@ func (i *Inspector) retain(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if n < retainLimit || ctx.Err() != nil {
+		if len(old) < retainLimit || ctx.Err() != nil {
 			break
 		}
 	}
@@ -68,94 +65,60 @@ func (i *Inspector) retain(ctx context.Context) error {
 
 // retainStore deletes from the tables of the store.
 func (i *Inspector) retainStore(ctx context.Context, before time.Time) error {
-	for _, s := range []struct {
-		statement string
-		args      []any
-	}{
-		{`DELETE FROM labhealth_dead_letters WHERE received_at < ?`, []any{before.UnixNano()}},
-		{`DELETE FROM labhealth_inbox WHERE received_at < ?`, []any{before.UnixNano()}},
-		{`DELETE FROM labhealth_samples WHERE version < ?`, []any{before.UnixNano()}},
-		{`DELETE FROM labhealth_summaries WHERE version < ?`, []any{before.UnixNano()}},
-		{`DELETE FROM labhealth_order_events WHERE order_id NOT IN (SELECT order_id FROM deliveries WHERE order_id <> '')`, nil},
-		{`DELETE FROM labhealth_order_results WHERE order_id NOT IN (SELECT order_id FROM deliveries WHERE order_id <> '')`, nil},
-		{`DELETE FROM labhealth_orders WHERE order_id NOT IN (SELECT order_id FROM deliveries WHERE order_id <> '')`, nil},
-		{`DELETE FROM delivery_transitions WHERE order_id NOT IN (SELECT order_id FROM deliveries WHERE order_id <> '')`, nil},
+	for table, at := range map[string]string{
+		"labhealth_dead_letters": "received_at", "labhealth_inbox": "received_at", "labhealth_samples": "version", "labhealth_summaries": "version",
 	} {
-		err := i.writer.write(func(ctx context.Context, tx *sql.Tx) error {
-			_, err := tx.ExecContext(ctx, s.statement, s.args...)
-			return err
-		})
-		if err != nil {
+		if err := i.exec(`DELETE FROM `+table+` WHERE `+at+` < ?`, before.UnixNano()); err != nil {
 			return err
 		}
 	}
-	gone, err := i.usersWithoutDeliveries(ctx)
+	for _, table := range []string{"labhealth_order_events", "labhealth_order_results", "labhealth_orders", "delivery_transitions"} {
+		if err := i.exec(`DELETE FROM ` + table + ` WHERE order_id NOT IN (SELECT order_id FROM deliveries WHERE order_id <> '')`); err != nil {
+			return err
+		}
+	}
+	users, err := i.usersWithoutDeliveries(ctx)
 	if err != nil {
 		return err
 	}
-	for _, user := range gone {
+	for _, user := range users {
+		if user == uuid.Nil {
+			continue
+		}
 		if err := i.Store.DeleteUser(ctx, user); err != nil {
 			return err
 		}
 	}
-	if len(gone) == 0 {
+	if len(users) == 0 {
 		return nil
 	}
-	return i.writer.write(func(ctx context.Context, tx *sql.Tx) error { // there is no Reconciler that would need them
-		_, err := tx.ExecContext(ctx, `DELETE FROM labhealth_reconciled_users`)
+	return i.exec(`DELETE FROM labhealth_reconciled_users`) // there is no Reconciler that would need them
+}
+
+// exec runs a statement in a transaction.
+func (i *Inspector) exec(statement string, args ...any) error {
+	return i.writer.write(func(ctx context.Context, tx *sql.Tx) error {
+		_, err := tx.ExecContext(ctx, statement, args...)
 		return err
 	})
 }
 
-func (i *Inspector) usersWithoutDeliveries(ctx context.Context) (users []uuid.UUID, err error) {
-	rows, err := i.db.QueryContext(ctx, `SELECT user_id FROM labhealth_users
+func (i *Inspector) usersWithoutDeliveries(ctx context.Context) ([]uuid.UUID, error) {
+	return query(ctx, i.db, func(row scanner, user *uuid.UUID) error { return row.Scan(user) }, `SELECT user_id FROM labhealth_users
 		WHERE user_id NOT IN (SELECT user_id FROM deliveries WHERE user_id <> '' AND verdict <> 'rejected')`)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	for rows.Next() {
-		var text string
-		if err := rows.Scan(&text); err != nil {
-			return nil, err
-		}
-		if user, err := uuid.Parse(text); err == nil && user != uuid.Nil {
-			users = append(users, user)
-		}
-	}
-	return users, rows.Err()
 }
 
 // shrink returns free pages to the file system, and empties the write-ahead log, which still has
 // the former content.
 func (i *Inspector) shrink(ctx context.Context) error {
-	for range 1000 {
-		var free int
-		err := i.writer.db.QueryRowContext(ctx, `PRAGMA freelist_count`).Scan(&free)
-		if err != nil || free == 0 {
-			return errors.Join(err, i.checkpoint(ctx))
-		}
-		if err := i.vacuum(ctx); err != nil {
+	for more := true; more; {
+		// The statement has a row, without columns, for each page.
+		pages, err := query(ctx, i.writer.db, func(scanner, *struct{}) error { return nil }, `PRAGMA incremental_vacuum(1000)`)
+		if err != nil {
 			return err
 		}
+		more = len(pages) > 0
 	}
-	return i.checkpoint(ctx)
-}
-
-// vacuum returns 1,000 pages. The statement has a row for each.
-func (i *Inspector) vacuum(ctx context.Context) error {
-	rows, err := i.writer.db.QueryContext(ctx, `PRAGMA incremental_vacuum(1000)`)
-	if err != nil {
-		return err
-	}
-	defer rows.Close()
-	for rows.Next() {
-		continue
-	}
-	return rows.Err()
-}
-
-func (i *Inspector) checkpoint(ctx context.Context) error {
 	var busy, log, done int
 	return i.writer.db.QueryRowContext(ctx, `PRAGMA wal_checkpoint(TRUNCATE)`).Scan(&busy, &log, &done)
 }
@@ -164,13 +127,11 @@ func (i *Inspector) checkpoint(ctx context.Context) error {
 func deleteRows(ctx context.Context, tx *sql.Tx, numbers []int64) error {
 	for _, number := range numbers {
 		var d Delivery
-		var user, order string
 		err := tx.QueryRowContext(ctx, `SELECT number, type, user_id, client_user_id, order_id, id, about FROM deliveries WHERE number = ?`, number).
-			Scan(&d.Number, &d.Type, &user, &d.ClientUserID, &order, &d.ID, &d.About)
+			Scan(&d.Number, &d.Type, &d.UserID, &d.ClientUserID, &d.OrderID, &d.ID, &d.About)
 		if err != nil {
 			return err
 		}
-		d.UserID, d.OrderID = parseID(user), parseID(order)
 		_, err = tx.ExecContext(ctx, `INSERT INTO delivery_search (delivery_search, rowid, type, user, orders, id, words) VALUES ('delete', ?, ?, ?, ?, ?, ?)`,
 			d.searchRow()...)
 		if err != nil {
@@ -195,38 +156,23 @@ func limitRejected(ctx context.Context, tx *sql.Tx) error {
 	if err != nil || n <= maxRejected && size <= maxRejectedBytes {
 		return err
 	}
-	rows, err := tx.QueryContext(ctx, `SELECT number, `+kept+` FROM deliveries INDEXED BY deliveries_rejected WHERE verdict = 'rejected' ORDER BY number`, maxRejectedBody)
+	type sized struct{ number, size int64 }
+	rejected, err := query(ctx, tx, func(row scanner, one *sized) error { return row.Scan(&one.number, &one.size) },
+		`SELECT number, `+kept+` FROM deliveries INDEXED BY deliveries_rejected WHERE verdict = 'rejected' ORDER BY number`, maxRejectedBody)
 	if err != nil {
 		return err
 	}
-	defer rows.Close()
 	var old []int64
-	for (n > maxRejected || size > maxRejectedBytes) && rows.Next() {
-		var number, bytes int64
-		if err := rows.Scan(&number, &bytes); err != nil {
-			return err
+	for _, one := range rejected {
+		if n <= maxRejected && size <= maxRejectedBytes {
+			break
 		}
-		old = append(old, number)
-		n, size = n-1, size-bytes
-	}
-	if err := errors.Join(rows.Err(), rows.Close()); err != nil {
-		return err
+		old = append(old, one.number)
+		n, size = n-1, size-one.size
 	}
 	return deleteRows(ctx, tx, old)
 }
 
-func queryNumbers(ctx context.Context, tx *sql.Tx, query string, args ...any) (numbers []int64, err error) {
-	rows, err := tx.QueryContext(ctx, query, args...)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	for rows.Next() {
-		var number int64
-		if err := rows.Scan(&number); err != nil {
-			return nil, err
-		}
-		numbers = append(numbers, number)
-	}
-	return slices.Clip(numbers), rows.Err()
+func queryNumbers(ctx context.Context, q queryer, statement string, args ...any) ([]int64, error) {
+	return query(ctx, q, func(row scanner, number *int64) error { return row.Scan(number) }, statement, args...)
 }

@@ -3,11 +3,13 @@ package inspect
 import (
 	"context"
 	"iter"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 )
 
-// watchInterval is how often changes of other processes are looked for while somebody watches.
+// watchInterval is how often changes of other processes are looked for.
 const watchInterval = 500 * time.Millisecond
 
 // watchers pass on which deliveries change.
@@ -19,47 +21,37 @@ type watchers struct {
 
 // watcher has the deliveries that changed since it was last asked.
 type watcher struct {
-	changed []int64
-	has     map[int64]bool
-	wake    chan struct{}
+	changed map[int64]bool
+	woken   chan struct{}
 }
 
-func (w *watchers) channel() chan struct{} {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.woken == nil {
-		w.woken = make(chan struct{}, 1)
-	}
-	return w.woken
-}
-
-// wake makes run look for changes.
-func (w *watchers) wake() {
+// wake sends to a channel that has room for one.
+func wake(woken chan struct{}) {
 	select {
-	case w.channel() <- struct{}{}:
+	case woken <- struct{}{}:
 	default:
 	}
 }
 
-// run reads changes after rev, of this process and of others, until ctx is done.
-func (w *watchers) run(ctx context.Context, rev int64, changedSince func(context.Context, int64) ([]int64, int64, error)) {
+// watch passes on changes, of this process and of others, until ctx is done.
+func (i *Inspector) watch(ctx context.Context) {
 	tick := time.NewTicker(watchInterval)
 	defer tick.Stop()
-	woken := w.channel()
-	for {
+	for rev := i.opened; ; {
 		select {
 		case <-ctx.Done():
 			return
-		case <-woken:
+		case <-i.watchers.woken:
 		case <-tick.C:
 		}
 		for {
-			changed, last, err := changedSince(ctx, rev)
-			if err != nil || last == rev {
+			changed, last, err := i.changedSince(ctx, rev)
+			i.warn(ctx, "read what was stored", err)
+			if len(changed) == 0 {
 				break
 			}
 			rev = last
-			w.publish(changed)
+			i.watchers.publish(changed)
 		}
 	}
 }
@@ -69,79 +61,53 @@ func (w *watchers) publish(changed []int64) {
 	defer w.mu.Unlock()
 	for one := range w.all {
 		for _, number := range changed {
-			if !one.has[number] {
-				one.has[number] = true
-				one.changed = append(one.changed, number)
-			}
+			one.changed[number] = true
 		}
-		select {
-		case one.wake <- struct{}{}:
-		default:
-		}
+		wake(one.woken)
 	}
 }
 
 // changedSince returns the deliveries that changed after a change, and the last change.
 func (i *Inspector) changedSince(ctx context.Context, rev int64) (changed []int64, last int64, err error) {
-	defer func() { i.warn(ctx, "read what was stored", err) }()
-	rows, err := i.db.QueryContext(ctx, `SELECT number, rev FROM deliveries WHERE rev > ? ORDER BY rev LIMIT 1000`, rev)
+	last = rev
+	changed, err = query(ctx, i.db, func(row scanner, number *int64) error { return row.Scan(number, &last) },
+		`SELECT number, rev FROM deliveries WHERE rev > ? ORDER BY rev LIMIT 1000`, rev)
 	if err != nil {
 		return nil, rev, err
 	}
-	defer rows.Close()
-	last = rev
-	for rows.Next() {
-		var number int64
-		if err := rows.Scan(&number, &last); err != nil {
-			return nil, rev, err
-		}
-		changed = append(changed, number)
-	}
-	return changed, last, rows.Err()
+	return changed, last, nil
 }
 
 // Watch returns the numbers of deliveries that are stored or change from now on, also by other
 // processes. A delivery that changes several times before the loop asks for it is returned once.
-// The sequence ends when ctx is done. It can be used once.
+// The sequence ends when ctx is done. It must be used, once.
 func (i *Inspector) Watch(ctx context.Context) iter.Seq[int64] {
-	one := &watcher{has: map[int64]bool{}, wake: make(chan struct{}, 1)}
+	one := &watcher{changed: map[int64]bool{}, woken: make(chan struct{}, 1)}
 	w := &i.watchers
 	w.mu.Lock()
-	if w.all == nil {
-		w.all = map[*watcher]bool{}
-	}
 	w.all[one] = true
 	w.mu.Unlock()
-	remove := context.AfterFunc(ctx, func() { w.remove(one) })
 	return func(yield func(int64) bool) {
-		defer remove()
-		defer w.remove(one)
+		defer func() {
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			delete(w.all, one)
+		}()
 		for {
 			select {
 			case <-ctx.Done():
 				return
-			case <-one.wake:
+			case <-one.woken:
 			}
-			for {
-				w.mu.Lock()
-				changed := one.changed
-				one.changed, one.has = nil, map[int64]bool{}
-				w.mu.Unlock()
-				if len(changed) == 0 {
-					break
-				}
-				for _, number := range changed {
-					if ctx.Err() != nil || !yield(number) {
-						return
-					}
+			w.mu.Lock()
+			changed := slices.Sorted(maps.Keys(one.changed))
+			clear(one.changed)
+			w.mu.Unlock()
+			for _, number := range changed {
+				if ctx.Err() != nil || !yield(number) {
+					return
 				}
 			}
 		}
 	}
-}
-
-func (w *watchers) remove(one *watcher) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	delete(w.all, one)
 }

@@ -20,26 +20,17 @@ type StoredUser struct {
 }
 
 // Users returns the users of whom data is stored, in the order of their IDs, without ClientUserID.
-func (i *Inspector) Users(ctx context.Context) (all []StoredUser, err error) {
-	rows, err := i.db.QueryContext(ctx, `SELECT u.user_id,
-		(SELECT max((SELECT max(at) FROM labhealth_samples AS s WHERE s.slot = r.slot AND s.series = r.series)) FROM labhealth_series AS r WHERE r.user_id = u.user_id)
-		FROM (SELECT user_id FROM labhealth_users UNION SELECT user_id FROM labhealth_orders) AS u ORDER BY u.user_id`)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	for rows.Next() {
-		var u StoredUser
+func (i *Inspector) Users(ctx context.Context) ([]StoredUser, error) {
+	return query(ctx, i.db, func(row scanner, u *StoredUser) error {
 		var at sql.NullInt64
-		if err := rows.Scan(&u.UserID, &at); err != nil {
-			return nil, err
-		}
+		err := row.Scan(&u.UserID, &at)
 		if at.Valid {
 			u.LastSample = time.Unix(0, at.Int64).UTC()
 		}
-		all = append(all, u)
-	}
-	return all, rows.Err()
+		return err
+	}, `SELECT u.user_id,
+		(SELECT max((SELECT max(at) FROM labhealth_samples AS s WHERE s.slot = r.slot AND s.series = r.series)) FROM labhealth_series AS r WHERE r.user_id = u.user_id)
+		FROM (SELECT user_id FROM labhealth_users UNION SELECT user_id FROM labhealth_orders) AS u ORDER BY u.user_id`)
 }
 
 // CountUsers returns the number of users of whom data is stored.
