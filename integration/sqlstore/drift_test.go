@@ -116,8 +116,3 @@ func TestDriftIsKept(t *testing.T) {
 		}
 	})
 }
-
-// fields are the fields of a sample that a program can set, in a form that is printed whole.
-func fields(s webhooks.Sample) [9]any {
-	return [9]any{s.Timestamp, s.Start, s.End, s.Value, s.Systolic, s.Diastolic, s.TimezoneOffset, s.Text, s.Type + s.Unit}
-}

@@ -185,17 +185,6 @@ func (p *process) serve(t *testing.T, s *labhealthtest.Server, opts ...labhealth
 	must(t, s.DeliverTo("http://"+p.addr, append([]labhealthtest.DeliveryOption{labhealthtest.WithSigningSecrets(secret)}, opts...)...))
 }
 
-// completeOne completes an order, whose events are delivered.
-func completeOne(t *testing.T, s *labhealthtest.Server) {
-	t.Helper()
-	id := s.AddOrders(1)[0]
-	for {
-		if _, err := s.Advance(id); err != nil {
-			return
-		}
-	}
-}
-
 // The program of README.md, which is killed again and again while most events are lost, calls its
 // function for the results of every order, with one key for each version of them.
 func TestProgramIsKilled(t *testing.T) {

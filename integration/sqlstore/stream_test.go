@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"iter"
 	"math/rand/v2"
-	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -234,23 +233,4 @@ func TestChangesWhileReading(t *testing.T) {
 			}
 		}
 	})
-}
-
-func measure(t *testing.T, name string, want int, f func(peak func()) int) {
-	runtime.GC()
-	var before, now runtime.MemStats
-	runtime.ReadMemStats(&before)
-	most := uint64(0)
-	start := time.Now()
-	n := f(func() {
-		runtime.ReadMemStats(&now)
-		most = max(most, now.HeapInuse)
-	})
-	took := time.Since(start)
-	runtime.ReadMemStats(&now)
-	if n != want {
-		t.Errorf("%s: %d samples", name, n)
-	}
-	t.Logf("%-20s %8.0f samples/s, heap at most %5.1f MB, allocated %6.0f MB", name, float64(n)/took.Seconds(),
-		float64(most)/1e6, float64(now.TotalAlloc-before.TotalAlloc)/1e6)
 }

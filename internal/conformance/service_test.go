@@ -39,14 +39,6 @@ func plainImport(srv *labhealthtest.Server, user uuid.UUID, sampleID string) lab
 
 func days(n int) labhealth.Date { return labhealth.DateOf(time.Now().UTC().AddDate(0, 0, n)) }
 
-func statuses(o *labhealth.Order) []labhealth.OrderStatus {
-	var list []labhealth.OrderStatus
-	for _, e := range o.Events {
-		list = append(list, e.Status)
-	}
-	return list
-}
-
 // checkRejected checks status and detail of an *APIError.
 func checkRejected(t testing.TB, err error, op string, status int, detail string) {
 	t.Helper()
