@@ -112,8 +112,9 @@ func (e *Event) ProviderSlug() string {
 		return whatIsKnown(data.Provider)
 	case *ProviderDevice:
 		return whatIsKnown(data.Provider)
+	default:
+		return ""
 	}
-	return ""
 }
 
 // UpdatedAt returns when the summary that the event carries last changed. It is zero if the event
