@@ -78,7 +78,7 @@ func (s *Server) inventData(u *user, eventType, typ string, o *dataOptions) any 
 	id := s.derive("event", s.messages)
 	g := reference.NewGenerator(binary.LittleEndian.Uint64(id[:8]))
 	g.Plausible, g.Now = true, s.now()
-	provider := source{Name: sourceName(o.provider), Slug: o.provider, Logo: "https://example.com/logos/" + o.provider + ".png"}
+	provider := sourceOf(o.provider)
 	g.Fixed = map[string]any{
 		"user_id": u.UserID, "team_id": s.TeamID,
 		"ClientFacingCriticalResult.interpretation": "critical",

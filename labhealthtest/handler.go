@@ -186,21 +186,20 @@ func (s *Server) dispatch(r *request, readErr error) response {
 		return respond(nil, err)
 	}
 	o, err := route(r)
-	switch {
-	case err != nil:
-	case r.caller != nil:
+	if err == nil && r.caller != nil {
 		err = s.checkOrg(r, o)
-	case target.importRejected != nil && o.pattern == importPath:
-		err = target.importRejected
-	}
-	if err == nil {
-		err = r.validateRest()
 	}
 	if err != nil {
 		return respond(nil, err)
 	}
 	if o.isOfOrders() {
 		target.simulateDelayed(r.now)
+	}
+	if target.importRejected != nil && o.pattern == importPath {
+		return *target.importRejected
+	}
+	if err := r.validateRest(); err != nil {
+		return respond(nil, err)
 	}
 	return respond(o.handle(target, r))
 }

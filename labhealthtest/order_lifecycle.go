@@ -14,57 +14,46 @@ import (
 	"github.com/labhealth/labhealth-go/internal/reference"
 )
 
-// paths are the usual paths of each collection method, from the diagrams of the public API
-// reference: the whole path, and the steps that lead back to it from statuses beside it.
-// requisition_bypassed continues like requisition_created.
-var paths = map[string][]string{
-	"testkit": {
-		"ordered requisition_created transit_customer out_for_delivery with_customer transit_lab delivered_to_lab completed",
-		"awaiting_registration transit_customer",
-		"requisition_bypassed transit_customer",
-		"registered requisition_created",
-		"problem_in_transit_customer out_for_delivery",
-		"problem_in_transit_lab delivered_to_lab",
-		"lab_processing_blocked completed",
-	},
-	"walk_in_test": {
-		"ordered requisition_created appointment_pending appointment_scheduled completed",
-		"requisition_bypassed appointment_pending",
-		"appointment_cancelled appointment_pending",
-		"redraw_available appointment_pending",
-		"partial_results completed",
-	},
-	"at_home_phlebotomy": {
-		"ordered requisition_created appointment_pending appointment_scheduled draw_completed completed",
-		"requisition_bypassed appointment_pending",
-		"appointment_cancelled appointment_pending",
-		"partial_results completed",
-	},
-	"on_site_collection": {
-		"ordered requisition_created draw_completed completed",
-		"requisition_bypassed draw_completed",
-		"partial_results completed",
-	},
-}
+// nextStatus is the usual next status of each status, from the diagrams of the public API
+// reference. requisition_bypassed continues like requisition_created.
+var nextStatus = map[string]string{
+	"received.testkit.ordered":                              "received.testkit.requisition_created",
+	"received.testkit.awaiting_registration":                "collecting_sample.testkit.transit_customer",
+	"received.testkit.requisition_created":                  "collecting_sample.testkit.transit_customer",
+	"received.testkit.requisition_bypassed":                 "collecting_sample.testkit.transit_customer",
+	"received.testkit.registered":                           "received.testkit.requisition_created",
+	"collecting_sample.testkit.transit_customer":            "collecting_sample.testkit.out_for_delivery",
+	"collecting_sample.testkit.problem_in_transit_customer": "collecting_sample.testkit.out_for_delivery",
+	"collecting_sample.testkit.out_for_delivery":            "collecting_sample.testkit.with_customer",
+	"collecting_sample.testkit.with_customer":               "collecting_sample.testkit.transit_lab",
+	"collecting_sample.testkit.transit_lab":                 "sample_with_lab.testkit.delivered_to_lab",
+	"collecting_sample.testkit.problem_in_transit_lab":      "sample_with_lab.testkit.delivered_to_lab",
+	"sample_with_lab.testkit.delivered_to_lab":              "completed.testkit.completed",
+	"sample_with_lab.testkit.lab_processing_blocked":        "completed.testkit.completed",
 
-// nextStatus is the usual next status of each status.
-var nextStatus = func() map[string]string {
-	next := map[string]string{}
-	for method, all := range paths {
-		for _, path := range all {
-			steps := strings.Fields(path)
-			for i, step := range steps[1:] {
-				next[statusOf(method, steps[i])] = statusOf(method, step)
-			}
-		}
-	}
-	return next
-}()
+	"received.walk_in_test.ordered":                        "received.walk_in_test.requisition_created",
+	"received.walk_in_test.requisition_created":            "collecting_sample.walk_in_test.appointment_pending",
+	"received.walk_in_test.requisition_bypassed":           "collecting_sample.walk_in_test.appointment_pending",
+	"collecting_sample.walk_in_test.appointment_pending":   "collecting_sample.walk_in_test.appointment_scheduled",
+	"collecting_sample.walk_in_test.appointment_cancelled": "collecting_sample.walk_in_test.appointment_pending",
+	"collecting_sample.walk_in_test.redraw_available":      "collecting_sample.walk_in_test.appointment_pending",
+	"collecting_sample.walk_in_test.appointment_scheduled": "completed.walk_in_test.completed",
+	"sample_with_lab.walk_in_test.partial_results":         "completed.walk_in_test.completed",
 
-// statusOf returns the status of a collection method with this last part.
-func statusOf(method, low string) string {
-	status, _ := first(reference.Enumerations()["OrderStatus"], func(s string) bool { return strings.HasSuffix(s, "."+method+"."+low) })
-	return status
+	"received.at_home_phlebotomy.ordered":                        "received.at_home_phlebotomy.requisition_created",
+	"received.at_home_phlebotomy.requisition_created":            "collecting_sample.at_home_phlebotomy.appointment_pending",
+	"received.at_home_phlebotomy.requisition_bypassed":           "collecting_sample.at_home_phlebotomy.appointment_pending",
+	"collecting_sample.at_home_phlebotomy.appointment_pending":   "collecting_sample.at_home_phlebotomy.appointment_scheduled",
+	"collecting_sample.at_home_phlebotomy.appointment_cancelled": "collecting_sample.at_home_phlebotomy.appointment_pending",
+	"collecting_sample.at_home_phlebotomy.appointment_scheduled": "collecting_sample.at_home_phlebotomy.draw_completed",
+	"collecting_sample.at_home_phlebotomy.draw_completed":        "completed.at_home_phlebotomy.completed",
+	"sample_with_lab.at_home_phlebotomy.partial_results":         "completed.at_home_phlebotomy.completed",
+
+	"received.on_site_collection.ordered":                "received.on_site_collection.requisition_created",
+	"received.on_site_collection.requisition_created":    "sample_with_lab.on_site_collection.draw_completed",
+	"received.on_site_collection.requisition_bypassed":   "sample_with_lab.on_site_collection.draw_completed",
+	"sample_with_lab.on_site_collection.draw_completed":  "completed.on_site_collection.completed",
+	"sample_with_lab.on_site_collection.partial_results": "completed.on_site_collection.completed",
 }
 
 // nextStatusOfRegistered replaces entries of nextStatus for a testkit that its user registers. Its
@@ -97,6 +86,12 @@ func (o *order) isRegistrable() bool {
 func (o *order) lowLevelStatus() string {
 	status := o.LastEvent.Status
 	return status[strings.LastIndexByte(status, '.')+1:]
+}
+
+// statusOf returns the status of a collection method with this last part.
+func statusOf(method, low string) string {
+	status, _ := first(reference.Enumerations()["OrderStatus"], func(s string) bool { return strings.HasSuffix(s, "."+method+"."+low) })
+	return status
 }
 
 // Advance moves an order to the usual next status of its collection method and returns the new

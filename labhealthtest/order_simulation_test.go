@@ -294,6 +294,23 @@ func TestSimulateDelay(t *testing.T) {
 	}
 }
 
+// An invalid request for orders comes after what was due before it.
+func TestSimulateDelayBeforeInvalidRequest(t *testing.T) {
+	var seconds atomic.Int64
+	srv := newServer(t, labhealthtest.WithClock(func() time.Time { return noon.Add(time.Duration(seconds.Load()) * time.Second) }))
+	id, err := srv.AddOrder(srv.AddUser("ada"), srv.LabTests.OnSite)
+	noError(t, err)
+	check(t, simulate(t, srv, id, "?delay=10"), 200, `"Success"`)
+	seconds.Store(11)
+	if got := do(t, srv, "GET", "/v3/order/area/info?zip_code=x", ""); got.status != 422 {
+		t.Fatal(got.status, got.body)
+	}
+	seconds.Store(20)
+	if state, _ := srv.OrderState(id); !state.Since.Equal(noon.Add(11 * time.Second)) {
+		t.Errorf("%s since %s", state.Status, state.Since)
+	}
+}
+
 // What changes an order during the delay of a simulation comes first.
 func TestSimulateDelayedChanges(t *testing.T) {
 	var seconds atomic.Int64

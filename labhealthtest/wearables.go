@@ -107,8 +107,8 @@ func newDataOptions(opts []DataOption) *dataOptions {
 func (o *dataOptions) source() json.RawMessage {
 	fields := map[string]any{}
 	if o.shape != SourceTyped {
-		fields["name"], fields["slug"] = sourceName(o.provider), o.provider
-		fields["logo"] = "https://example.com/logos/" + o.provider + ".png"
+		src := sourceOf(o.provider)
+		fields["name"], fields["slug"], fields["logo"] = src.Name, src.Slug, src.Logo
 	}
 	if o.shape != SourceNamed {
 		fields["provider"], fields["type"] = o.provider, o.sourceType

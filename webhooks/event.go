@@ -138,9 +138,6 @@ func parse(body []byte) (*Event, error) {
 	e.ReceivedAt = time.Now()
 	e.RawObject = labhealth.RawObject(p.document.Ref(p.event))
 	e.Data = p.payload()
-	if e.UserID == uuid.Nil {
-		e.UserID = p.userInData()
-	}
 	return e, nil
 }
 
@@ -151,9 +148,6 @@ func ParseEnvelope(body []byte) (Envelope, error) {
 	p := &parser{FastScanner: jsonread.FastScanner{Data: body}, mark: mark}
 	if err := p.parseEnvelope(); err != nil {
 		return Envelope{}, err
-	}
-	if p.UserID == uuid.Nil {
-		p.UserID = p.userInData()
 	}
 	return p.Envelope, nil
 }

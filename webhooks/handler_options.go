@@ -5,7 +5,6 @@ package webhooks
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"net/http"
 	"time"
@@ -15,15 +14,20 @@ import (
 // option with an invalid value.
 type HandlerOption func(*Handler) error
 
-// WithBodyLimit limits the size of a body, in bytes. The default is 16 MiB.
-func WithBodyLimit(n int64) HandlerOption {
+// option returns an option that sets a value, or returns an error if the value is invalid.
+func option(valid bool, problem string, set func(*Handler)) HandlerOption {
 	return func(h *Handler) error {
-		if n <= 0 {
-			return errors.New("WithBodyLimit must be positive")
+		if !valid {
+			return errors.New(problem)
 		}
-		h.maxBody = n
+		set(h)
 		return nil
 	}
+}
+
+// WithBodyLimit limits the size of a body, in bytes. The default is 16 MiB.
+func WithBodyLimit(n int64) HandlerOption {
+	return option(n > 0, "WithBodyLimit must be positive", func(h *Handler) { h.maxBody = n })
 }
 
 // WithInFlightLimit limits the memory of all bodies that the handler holds, in bytes: bodies being
@@ -37,26 +41,15 @@ func WithBodyLimit(n int64) HandlerOption {
 // body. Each connection takes about 20 kB. The server, or a proxy in front of it, limits the number
 // of connections.
 func WithInFlightLimit(n int64) HandlerOption {
-	return func(h *Handler) error {
-		if n <= 0 {
-			return errors.New("WithInFlightLimit must be positive")
-		}
-		h.maxBytes = n
-		return nil
-	}
+	return option(n > 0, "WithInFlightLimit must be positive", func(h *Handler) { h.maxBytes = n })
 }
 
 // WithDeadline sets the time from the arrival of a request to its response. It covers reading the
 // body and the call of the application. The default is 10 s; it must be below the 15 s that the
 // sender waits. While the body is read, it replaces the server's ReadTimeout.
 func WithDeadline(d time.Duration) HandlerOption {
-	return func(h *Handler) error {
-		if d <= 0 || d >= senderTimeout {
-			return fmt.Errorf("WithDeadline must be above 0 and below the %s that the sender waits", senderTimeout)
-		}
-		h.timeout = d
-		return nil
-	}
+	return option(d > 0 && d < senderTimeout, "WithDeadline must be above 0 and below the "+senderTimeout.String()+" that the sender waits",
+		func(h *Handler) { h.timeout = d })
 }
 
 // WithDeadLetter sets the function for bodies that cannot be applied: verified bodies that [Parse]
@@ -65,24 +58,12 @@ func WithDeadline(d time.Duration) HandlerOption {
 // a dead-letter function the response is 400 for an unreadable body and 503 for a permanent
 // failure.
 func WithDeadLetter(f func(ctx context.Context, body []byte) error) HandlerOption {
-	return func(h *Handler) error {
-		if f == nil {
-			return errors.New("WithDeadLetter needs a function")
-		}
-		h.deadLetter = f
-		return nil
-	}
+	return option(f != nil, "WithDeadLetter needs a function", func(h *Handler) { h.deadLetter = f })
 }
 
 // WithDeduplicator sets the store of delivery IDs, for example one that several processes share.
 func WithDeduplicator(d Deduplicator) HandlerOption {
-	return func(h *Handler) error {
-		if d == nil {
-			return errors.New("WithDeduplicator needs a Deduplicator")
-		}
-		h.deduplicator = d
-		return nil
-	}
+	return option(d != nil, "WithDeduplicator needs a Deduplicator", func(h *Handler) { h.deduplicator = d })
 }
 
 // WithDuplicateWindow limits the number and the age of the IDs that a handler keeps without
@@ -90,13 +71,7 @@ func WithDeduplicator(d Deduplicator) HandlerOption {
 // 72 hours and 1,000,000 IDs, which use 65 to 95 MB. While its ID is kept, an event that a person
 // sends again is not processed: see [Handler].
 func WithDuplicateWindow(ids int, age time.Duration) HandlerOption {
-	return func(h *Handler) error {
-		if ids <= 0 || age <= 0 {
-			return errors.New("WithDuplicateWindow must be positive")
-		}
-		h.maxIDs, h.maxAge = ids, age
-		return nil
-	}
+	return option(ids > 0 && age > 0, "WithDuplicateWindow must be positive", func(h *Handler) { h.maxIDs, h.maxAge = ids, age })
 }
 
 // WithDeliveryContext calls f with each request, before it is verified. The context that f returns
@@ -104,26 +79,14 @@ func WithDuplicateWindow(ids int, age time.Duration) HandlerOption {
 // request. Together with [WithObserver] it traces deliveries. f must not read the body or change
 // the request. The option may be given more than once. A panic of f is recovered.
 func WithDeliveryContext(f func(ctx context.Context, r *http.Request) context.Context) HandlerOption {
-	return func(h *Handler) error {
-		if f == nil {
-			return errors.New("WithDeliveryContext needs a function")
-		}
-		h.contexts = append(h.contexts, f)
-		return nil
-	}
+	return option(f != nil, "WithDeliveryContext needs a function", func(h *Handler) { h.contexts = append(h.contexts, f) })
 }
 
 // WithObserver calls f after each response, in the goroutine of the request or of the late call.
 // The response has been sent by then. The option may be given more than once. A panic of f is
 // recovered.
 func WithObserver(f func(context.Context, DeliveryResult)) HandlerOption {
-	return func(h *Handler) error {
-		if f == nil {
-			return errors.New("WithObserver needs a function")
-		}
-		h.observers = append(h.observers, f)
-		return nil
-	}
+	return option(f != nil, "WithObserver needs a function", func(h *Handler) { h.observers = append(h.observers, f) })
 }
 
 // WithLogger logs each delivery to l, instead of warnings to [slog.Default]: 2xx responses at debug
@@ -131,20 +94,16 @@ func WithObserver(f func(context.Context, DeliveryResult)) HandlerOption {
 // level. The record holds only the fields of [DeliveryResult], with the type as [Event.LogValue]
 // shows it.
 func WithLogger(l *slog.Logger) HandlerOption {
-	if l == nil {
-		return func(*Handler) error { return errors.New("WithLogger needs a logger") }
-	}
-	observe := WithObserver(func(ctx context.Context, r DeliveryResult) {
+	observe := func(ctx context.Context, r DeliveryResult) {
 		l.LogAttrs(ctx, r.level(), "webhook delivery",
 			slog.String("delivery_id", r.DeliveryID), slog.String("type", string(printable(r.Type))),
 			slog.Int("status", r.StatusCode), slog.String("reason", string(r.Reason)),
 			slog.Bool("duplicate", r.Duplicate), slog.Bool("late", r.Late), slog.String("panic", r.Panic),
 			slog.Time("received_at", r.ReceivedAt), slog.Duration("duration", r.Duration))
-	})
-	return func(h *Handler) error {
-		h.warnings = nil
-		return observe(h)
 	}
+	return option(l != nil, "WithLogger needs a logger", func(h *Handler) {
+		h.warnings, h.observers = nil, append(h.observers, observe)
+	})
 }
 
 // WithWarnings writes warnings to l instead of [slog.Default]. nil means slog.Default.
@@ -170,11 +129,5 @@ func (r DeliveryResult) level() slog.Level {
 // of stored IDs. It is for tests whose sender has its own clock (labhealthtest.WithClock). The
 // default is [time.Now]. Deadlines always use the system clock.
 func WithClock(now func() time.Time) HandlerOption {
-	return func(h *Handler) error {
-		if now == nil {
-			return errors.New("WithClock needs a clock")
-		}
-		h.now = now
-		return nil
-	}
+	return option(now != nil, "WithClock needs a clock", func(h *Handler) { h.now = now })
 }

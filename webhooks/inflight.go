@@ -4,6 +4,7 @@ package webhooks
 
 import (
 	"context"
+	"math"
 	"slices"
 	"sync"
 )
@@ -123,25 +124,16 @@ func (b *reservation) tryAcquire(n int64, class int) bool {
 	return true
 }
 
-// release returns n bytes.
-func (b *reservation) release(n int64) {
-	b.inFlight.mu.Lock()
-	defer b.inFlight.mu.Unlock()
-	b.releaseLocked(n)
-}
-
 // releaseAll returns all bytes.
-func (b *reservation) releaseAll() {
-	b.inFlight.mu.Lock()
-	defer b.inFlight.mu.Unlock()
-	b.releaseLocked(b.total())
-}
+func (b *reservation) releaseAll() { b.release(math.MaxInt64) }
 
-// releaseLocked returns n bytes. The caller holds the mutex. Memory for small bodies is returned
-// first, so that a large body does not keep it; the lane of large bodies last, because its user can
-// always proceed.
-func (b *reservation) releaseLocked(n int64) {
+// release returns n bytes, or all if there are fewer. Memory for small bodies is returned first, so
+// that a large body does not keep it; the lane of large bodies last, because its user can always
+// proceed.
+func (b *reservation) release(n int64) {
 	f := b.inFlight
+	f.mu.Lock()
+	defer f.mu.Unlock()
 	for _, origin := range [...]struct{ held, available *int64 }{
 		{&b.small, &f.small}, {&b.lanes[smallBody], new(int64)}, {&b.common, &f.common}, {&b.lanes[largeBody], new(int64)},
 	} {

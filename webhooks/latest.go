@@ -197,9 +197,6 @@ func (s summary) payload(resource string) Payload {
 
 // Sample returns the latest version of a sample; ok is false if there is none.
 func (l *Latest) Sample(key SampleKey) (sample Sample, ok bool) {
-	if key.UnixNano == math.MaxInt64 {
-		return Sample{}, false
-	}
 	entries, shapes := l.shard(key.UserID).between(key.Series(), key.UnixNano, key.UnixNano+1)
 	if len(entries) == 0 {
 		return Sample{}, false

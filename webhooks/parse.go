@@ -62,10 +62,15 @@ func (p *parser) parseEnvelope() error {
 	if uint64(len(p.Data)) > jsonread.MaxSize {
 		return &ParseError{Reason: "it is too large"}
 	}
-	if p.scanEnvelope() {
-		return nil
+	if !p.scanEnvelope() {
+		if err := p.decodeEnvelope(); err != nil {
+			return err
+		}
 	}
-	return p.decodeEnvelope()
+	if p.UserID == uuid.Nil {
+		p.UserID = p.userInData()
+	}
+	return nil
 }
 
 // envelopeFields are the fields of an envelope, in their most frequent order.
@@ -216,14 +221,11 @@ func (p *parser) decodeEnvelope() error {
 		return &ParseError{Offset: p.mark + syntax.Offset, Reason: cmp.Or(unlikeJSON(p.Data), syntax.Reason)}
 	}
 	p.event = p.document.Value()
-	notObject := &ParseError{Offset: p.mark + int(p.event.Lo), Reason: "it is not an object"}
 	if p.Data[p.event.Lo] != '{' {
-		return notObject
+		return &ParseError{Offset: p.mark + int(p.event.Lo), Reason: "it is not an object"}
 	}
 	var f envelopeForm[anyJSON]
-	if p.document.Read(p.event, &f, 0) != nil {
-		return notObject // not reached: it is valid
-	}
+	_ = p.document.Read(p.event, &f, 0) // it is valid
 	p.Envelope = Envelope{f.Type, f.TeamID, f.UserID, f.ClientUserID}
 	p.payloadType = payloadTypeOf(f.Type)
 	p.data = jsonread.Ref(f.Data.RawObject).Span()
@@ -276,7 +278,7 @@ func (p *parser) payload() Payload {
 	}
 	typ := p.payloadType
 	switch {
-	case typ != nil && typ.new != nil:
+	case typ != nil:
 		return p.known(typ)
 	case p.Type == "" && p.isOrder():
 		return p.bareOrder()
@@ -300,7 +302,10 @@ func (p *parser) known(typ *payloadType) Payload {
 			return &p.memory.samples
 		}
 		if startsWith(jsonread.Lookup(data, "data"), '[') || p.holdsNothing() {
-			return p.decodeSamples()
+			if s := &p.memory.samples; s.decode(p.document, p.data, mostSamples(len(p.Data))) {
+				return s
+			}
+			return p.unknown(errTooLarge)
 		}
 	}
 	return p.decode(typ.new())
@@ -414,14 +419,6 @@ func (p *parser) decode(data Payload) Payload {
 // too much memory.
 func (p *parser) read(v any) error {
 	return p.document.Read(p.data, v, budget(p.data.Len()), "data")
-}
-
-func (p *parser) decodeSamples() Payload {
-	s := &p.memory.samples
-	if !s.decode(p.document, p.data, mostSamples(len(p.Data))) {
-		return p.unknown(errTooLarge)
-	}
-	return s
 }
 
 func (p *parser) unknown(err error) *Unknown {

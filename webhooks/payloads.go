@@ -3,6 +3,7 @@
 package webhooks
 
 import (
+	"cmp"
 	"encoding/json"
 	"slices"
 	"time"
@@ -122,12 +123,7 @@ func (c *ProviderConnection) ConnectedProvider() Source {
 			return *s
 		}
 	}
-	for _, s := range []*Source{c.Provider, c.Source} {
-		if s != nil {
-			return *s
-		}
-	}
-	return Source{}
+	return *cmp.Or(c.Provider, c.Source, &Source{})
 }
 
 // ConnectionError reports that the connection of a user with a provider failed: the data of

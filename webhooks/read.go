@@ -6,6 +6,7 @@ package webhooks
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"iter"
@@ -68,12 +69,7 @@ func ReadSummaries(ctx context.Context, client *labhealth.Client, userID uuid.UU
 }
 
 // orZero returns client, or a client whose methods return an error if it is nil.
-func orZero(client *labhealth.Client) *labhealth.Client {
-	if client == nil {
-		return new(labhealth.Client)
-	}
-	return client
-}
+func orZero(client *labhealth.Client) *labhealth.Client { return cmp.Or(client, new(labhealth.Client)) }
 
 const (
 	// periodDays is the length of the periods in which summaries are read. In half a year, the
@@ -217,10 +213,7 @@ func eventOf(eventType EventType, userID uuid.UUID, receivedAt time.Time, data [
 	if isOfOther(data, userID) {
 		return nil, errOtherUser
 	}
-	name, err := json.Marshal(string(eventType))
-	if err != nil {
-		return nil, err
-	}
+	name, _ := json.Marshal(string(eventType))
 	event, err := parse(slices.Concat([]byte(`{"event_type":`), name, []byte(`,"data":`), data, []byte(`,"user_id":"`+userID.String()+`"}`)))
 	if err != nil {
 		return nil, err

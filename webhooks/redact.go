@@ -3,6 +3,7 @@
 package webhooks
 
 import (
+	"cmp"
 	"fmt"
 	"log/slog"
 	"strings"
@@ -56,10 +57,8 @@ func (e Envelope) LogValue() slog.Value { return short("Envelope", e.Type, e.Use
 
 // LogValue returns the event's type and the service's ID of the user.
 func (d Delivery) LogValue() slog.Value {
-	if d.Event == nil {
-		return short("Delivery")
-	}
-	return short("Delivery", d.Event.Type, d.Event.UserID)
+	e := cmp.Or(d.Event, &Event{})
+	return short("Delivery", e.Type, e.UserID)
 }
 
 // LogValue returns the ID of the delivery.
