@@ -121,10 +121,11 @@ func (p *plan) find(name []byte) *field {
 	return nil
 }
 
-// order is in which order objects have their fields: after each field, and at first, the one that
-// came next in an object before. The service writes all objects of a type alike, but not in the
-// order of our structs.
-type order [2 * mostFields]*field
+// order is in which order objects have their fields: after each field, and at first, the number of
+// the one that came next in an object before. The service writes all objects of a type alike, but
+// not in the order of our structs. They are numbers, not pointers, so that the next one is found
+// without waiting for the field before.
+type order [2 * mostFields]uint8
 
 // orderOf returns what is known of the order of the fields.
 func (d *decoder) orderOf(p *plan) *order {
@@ -140,8 +141,8 @@ func (d *decoder) newOrder(p *plan) *order {
 		d.orders = append(d.orders, nil)
 	}
 	o := new(order)
-	for n := range p.fields {
-		o[n] = &p.fields[n]
+	for n := range o {
+		o[n] = uint8(n)
 	}
 	d.orders[p.id] = o
 	return o
@@ -150,9 +151,9 @@ func (d *decoder) newOrder(p *plan) *order {
 // members is what is known of the object that is decoded.
 type members struct {
 	order *order
-	next  **field // in order
-	seen  uint64  // a bit for each field that had a value
-	inner bool    // the scanner is behind a value
+	after int    // the number of the last field plus 1
+	seen  uint64 // a bit for each field that had a value
+	inner bool   // the scanner is behind a value
 }
 
 // null is null in little-endian order.
@@ -161,7 +162,7 @@ const null = 'n' | 'u'<<8 | 'l'<<16 | 'l'<<24
 // next steps from the end of a value to that of the next field, and returns the field, nil at the
 // end of the object. It steps over nulls, and over fields that the plan does not have.
 func (p *plan) next(d *decoder, m *members) *field {
-	data, i := d.data, d.i
+	data, i, after := d.data, d.i, m.after
 	for {
 		if !m.inner {
 			m.inner = true
@@ -174,37 +175,41 @@ func (p *plan) next(d *decoder, m *members) *field {
 			}
 			i = d.i
 		}
+		var f *field
+		expected := &m.order[after&(2*mostFields-1)]
 		if len(data)-i > 2*ahead {
 			here := bytesAt(data, i)
-			f := *m.next
+			if n := int(*expected); n < len(p.fields) {
+				f = &p.fields[n]
+			}
 			if f == nil || !f.startsAt(here) {
 				if f = p.findAt(here); f != nil {
-					*m.next = f
+					*expected = f.number
 				}
-			}
-			if f != nil && (!f.long || f.isLongAt(d, i)) {
-				m.next = &m.order[(f.number+1)%(2*mostFields)]
-				i += int(f.length)
-				value := bytesAt(data, i)
-				if !f.skipsNull || binary.LittleEndian.Uint32(value[:]) != null || m.seen&f.bit != 0 {
-					d.i = i
-					if value[0] <= ' ' {
-						d.space()
-					}
-					return f
-				}
-				if !f.unseen {
-					m.seen |= f.bit
-				}
-				i += 4
-				continue
 			}
 		}
-		d.i = i
-		if f := p.field(d, m); f != nil {
+		if f == nil || f.long && !f.isLongAt(d, i) {
+			d.i, m.after = i, after
+			if f := p.field(d, m); f != nil {
+				return f
+			}
+			i = d.i
+			continue
+		}
+		i += int(f.length)
+		after = int(*expected) + 1
+		value := bytesAt(data, i)
+		if !f.skipsNull || binary.LittleEndian.Uint32(value[:]) != null || m.seen&f.bit != 0 {
+			d.i, m.after = i, after
+			if value[0] <= ' ' {
+				d.space()
+			}
 			return f
 		}
-		i = d.i
+		if !f.unseen {
+			m.seen |= f.bit
+		}
+		i += len("null")
 	}
 }
 
@@ -225,6 +230,7 @@ func (p *plan) field(d *decoder, m *members) *field {
 		d.skip()
 		return nil
 	}
-	*m.next, m.next = f, &m.order[(f.number+1)%(2*mostFields)]
+	m.order[m.after] = f.number
+	m.after = int(f.number) + 1
 	return f
 }

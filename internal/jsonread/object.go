@@ -30,7 +30,6 @@ func (p *plan) bindFields(d *decoder, to place) {
 func (p *plan) bindEach(d *decoder, to place) (seen uint64) {
 	var union unionState
 	last, waiting, m := len(d.path), len(d.waiting), members{order: d.orderOf(p)}
-	m.next = &m.order[0]
 	d.path = append(d.path, step{plan: p})
 	for f := p.next(d, &m); f != nil; f = p.next(d, &m) {
 		target := to.field(f.offset)
