@@ -52,8 +52,9 @@
 //     labhealth_dead_letters with a reason, and does not delay others. The readable part of it is
 //     applied. Monitor that table: it shows when the service changes the format of its events.
 //     After an update of the program, [Store.Requeue] moves such deliveries back.
-//   - Delayed deliveries do not slow down the others, and applied ones that PostgreSQL cannot
-//     remove yet hardly do. [Store.Backlog] counts what waits, at a bounded cost.
+//   - Failed deliveries that wait for another attempt do not slow down the others, and applied ones
+//     that PostgreSQL cannot remove yet hardly do. [Store.Backlog] counts what waits, at a bounded
+//     cost.
 //   - If a batch takes too long, its deliveries are tried again singly. Any that still takes too
 //     long becomes a dead letter after [Worker].Attempts. The other batches go on.
 //   - Nothing is lost: summaries are stored as JSON, and so are samples that do not fit the numeric

@@ -35,9 +35,8 @@ type Store struct {
 	// Keep is the time for which samples are kept after they were measured. [Store.Maintain]
 	// deletes older ones. 0 keeps them for ever. Summaries are always kept.
 	Keep time.Duration
-	// Expired, if not nil, is called when [Store.Maintain] has deleted samples, with the time
-	// before which they were measured and their number. Several goroutines may call it at the same
-	// time.
+	// Expired, if not nil, is called after Keep has deleted samples that were measured before a
+	// time; rows is their number. Several goroutines may call it at the same time.
 	Expired func(before time.Time, rows int64)
 	// OneSlot makes each transaction touch one slot of users only: see [Slot]. Set it for a
 	// database that distributes the tables by their column slot: there, a transaction over several
