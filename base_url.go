@@ -105,7 +105,7 @@ const (
 )
 
 // WithEnvironment sets the base URL of the deployment for env, such as [SandboxUS]: see
-// [WithBaseURL]. Errors of the base URL name env, such as when your map of base URLs does not have
+// [WithBaseURL]. Errors of the base URL name env, for example if your configuration has none for
 // it. [ParseEnvironment] parses a configured name.
 func WithEnvironment(env Environment, base string) Option {
 	parsed, err := ParseEnvironment(string(env))

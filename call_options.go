@@ -100,8 +100,8 @@ func newResponse(result *transport.Result) Response {
 }
 
 // WithHeader adds a header to the request. It replaces the values of [WithDefaultHeader] and of a
-// [CallObserver]. A header that carries a key, requests a range, or is set by the client or
-// net/http, except Accept, is a validation error, also with underscores in its name.
+// [CallObserver]. A header is a validation error if it carries a key, requests a range, or is set
+// by the client or net/http (except Accept). Underscores in its name count as hyphens.
 func WithHeader(name, value string) CallOption {
 	name = textproto.CanonicalMIMEHeaderKey(name)
 	return func(c *callConfig) error {
@@ -200,8 +200,8 @@ func WithCallRetry(p RetryPolicy) CallOption {
 // Choose a new key for every order or booking that you want to make, such as a random UUID that is
 // stored with the record. Use a key again only to repeat the same request after an unknown outcome.
 // After a rejection, a cancellation or a change of the body, use another key, because the old one
-// may return the old outcome. If you derive the key of a booking, use its booking key, not only the
-// ID of the order: otherwise a booking after a cancellation returns the canceled appointment. If a
+// may return the old outcome. If you derive the idempotency key of a booking from the order ID, add
+// the booking key: otherwise a booking after a cancellation returns the canceled appointment. If a
 // response may be a stored one, [OrdersService.Get] and [AppointmentsService.Get] return the
 // current state. Source: public API reference only.
 func WithIdempotencyKey(key string) CallOption {

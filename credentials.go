@@ -27,28 +27,27 @@ type Credentials struct {
 	Expires time.Time
 }
 
-// WithCredentials replaces the key, which must be empty: the client asks source for credentials
-// when it needs them. Use it to rotate keys, or for access tokens (Teams.Credentials of package
-// management). The management API accepts keys only.
+// WithCredentials is for a client with an empty key: it asks source for credentials when it needs
+// them. Use it to rotate keys, or for access tokens (Teams.Credentials of package management). The
+// management API accepts keys only. source must not use the client itself.
 //
-// The credentials are cached until shortly before they expire: source is asked again, in the
-// background, in the last fifth of their lifetime, at most a minute before its end. Without valid
-// credentials a call waits for source, at most until its own context ends. If it gets none, the
-// error is a *[TransportError] with [OutcomeNotSent] and [FailureCredentials]. It wraps the error
-// of source, but never quotes it: log failures in source.
+// The credentials are cached. They are renewed in the background, in the last fifth of their
+// lifetime, but at most a minute before they expire. Without valid credentials a call waits for
+// source, at most until its own context ends. If it gets none, the error is a *[TransportError]
+// with [OutcomeNotSent] and [FailureCredentials]. It wraps the error of source, but never quotes
+// it: log failures in source.
 //
 // Each attempt uses the current credentials. After a 401 the client drops them and asks source
 // again. A GET is then repeated, if the credentials are different. A write is not: its error
 // matches [ErrCredentialsDropped], its outcome is [OutcomeRejected], and it can be sent again.
 //
-// source is called by one goroutine at a time, with a context of its own, which ends after 30
-// seconds. After an error it is not asked again for 250 ms, and longer each time, up to 10 s; until
-// then calls fail with the same error. Credentials that expire in less than a second count as an
-// error. After three rejections in a row of credentials that never worked, the client keeps them
-// for such a wait before it asks again. If source ignores its context, it is asked again while up
-// to ten earlier calls of it still run. A failure is a warning in the log of [WithLogger] or else
-// [slog.Default], at once and then ever less often, which does not quote the error. No call fails
-// while the old credentials are valid. source must not use the client itself.
+// source is called by one goroutine at a time, with a context that ends after 30 seconds. Calls
+// that ignore its end may still run beside the next one, up to ten. After an error source is not
+// asked again for 250 ms, and longer each time, up to 10 s; until then calls fail with the same
+// error. Credentials that expire in less than a second count as an error. After three rejections in
+// a row of credentials that never worked, the client asks again only after such a wait. Failures
+// are warnings in the log of [WithLogger] or else [slog.Default], without the text of source's
+// error, at once and then ever less often. No call fails while the old credentials are valid.
 func WithCredentials(source func(context.Context) (Credentials, error)) Option {
 	return func(c *config) error {
 		if source == nil {

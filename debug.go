@@ -43,18 +43,17 @@ const (
 // WithDebug writes the request and the response of each attempt to w, redacted: the operation with
 // the IDs of the service, the structure of the bodies, enumerations of the service, sizes and media
 // types. What may belong to a patient, such as names, dates, numbers and free text, is replaced by
-// its kind, such as <string>, and a field name that is not in the public API reference by a
-// question mark. All other words are those of the program, of the reference or of HTTP. A body that
-// is not JSON is shown by its size. The base URL, the paths of [WithPath] and the request ID are
-// written as they are; keys never are.
+// its kind, such as <string>. A field name that the public API reference lacks becomes a question
+// mark. A body that is not JSON is shown by its size. The base URL, the paths of [WithPath] and the
+// request ID are written as they are; keys never are.
 //
-// Each of tokens is the DebugToken of a labhealthtest.Server. The path, the query and the bodies of
-// attempts that this server responded to are written in full, up to 64 KiB each. Its responses
-// carry the token as proof; the client never sends it. Any other attempt, and one whose bodies hold
-// the key, is written redacted.
+// In tests, pass the DebugToken of each labhealthtest.Server as tokens: what it responded to is
+// written with the full path, query and bodies, up to 64 KiB each. Its responses carry the token as
+// proof; the client never sends it. Any other attempt, and one whose bodies hold the key, is
+// written redacted.
 //
-// Each attempt is one call of w.Write. The calls of one option follow one another, and a call of
-// the client waits for w before its next attempt, until its context ends and at most 10 seconds.
+// Each attempt is one call of w.Write; those of one option never overlap. A slow w delays the
+// client's call after each attempt, by at most 10 seconds and not beyond the end of its context.
 // Errors of w are ignored. Attempts that are not written because w blocks are counted in the next
 // text. The text is for people: its form may change.
 func WithDebug(w io.Writer, tokens ...string) Option {

@@ -9,7 +9,7 @@
 //
 // # Quick start
 //
-//	client, err := labhealth.NewClient(apiKey, labhealth.WithEnvironment(labhealth.SandboxUS, "https://…"))
+//	client, err := labhealth.NewClient(apiKey, labhealth.WithEnvironment(labhealth.SandboxUS, baseURL))
 //	if err != nil {
 //		return err
 //	}
@@ -19,20 +19,20 @@
 //	}
 //	fmt.Println(resp.Order.ID, resp.Order.CurrentStatus())
 //
-// [OrdersService.Import], in closed beta, is for samples that already exist; [OrdersService.Create]
-// places a new order. Create one [Client] and reuse it. Every method takes a context, the IDs in
-// the path, a body or parameters by value, and options for the call ([CallOption]). If it returns
-// an error, the result is nil.
+// Ask the service for your API key and base URL. [OrdersService.Import], in closed beta, is for
+// samples that already exist; [OrdersService.Create] places a new order. Create one [Client] and
+// reuse it. Every method takes a context, the IDs in the path, a body or parameters by value, and
+// options for the call ([CallOption]). If it returns an error, the result is nil.
 //
 // [OrdersService.List], [LabTestsService.Markers] and others return one page. Methods with All in
 // their names, such as [OrdersService.All] or [LabTestsService.AllMarkers], iterate over all pages.
 // A method that returns a slice, such as [LabTestsService.Labs], returns the complete list.
 //
-// Package [github.com/labhealth/labhealth-go/webhooks] receives the events of the service, package
+// Package [github.com/labhealth/labhealth-go/webhooks] receives the events of the service. Package
 // [github.com/labhealth/labhealth-go/webhooks/sqlstore] stores orders and wearable data. Package
 // [github.com/labhealth/labhealth-go/bulk] imports thousands of orders. Package
 // [github.com/labhealth/labhealth-go/management] manages teams, keys and webhooks. Package
-// [github.com/labhealth/labhealth-go/labhealthtest] provides an embedded service, in your process,
+// [github.com/labhealth/labhealth-go/labhealthtest] provides an embedded imitation of the service,
 // for development and tests.
 //
 // # Operations
@@ -151,8 +151,8 @@
 // # Sources
 //
 // Two documents define what this package does. The interface specification (INTERFACE.md, which is
-// not part of the module) describes this service, as of API version 0.4.545. Unless a comment says
-// otherwise, it is the source. The public API reference, as of version 0.4.687, fills its gaps. It
+// not part of the module) describes this service, as of API version 0.4.545. Comments that name no
+// other source follow it. The public API reference, as of version 0.4.687, fills the gaps. It
 // describes a whole family of services: your deployment may differ from it.
 //
 // The interface specification has these operations: Orders.Import, Orders.Create, Orders.Update,
@@ -160,17 +160,16 @@
 // Orders.RequisitionPDF, LabTests.List, LabTests.All, LabTests.ListDeprecated, Users.List,
 // Users.All, Users.Create, Users.GetOrCreate, Users.Delete, Users.UndoDelete,
 // Users.HistoricalPulls, Users.AllHistoricalPulls, Workouts.Stream. All others, and the types that
-// only they use, are based on the reference alone. Elsewhere, a statement based on the reference
-// alone ends with "Source: public API reference only." If only a part of it is, it names the part:
-// "Source of the path: public API reference only." Where the two documents disagree, the client
-// sends what the specification says and accepts both. Statements that neither of them supports are
-// marked as inferences.
+// only they use, are based on the reference alone. So is every statement that ends with "Source:
+// public API reference only." The ending may name a part: "Source of the path: public API reference
+// only." Where the two documents disagree, the client sends what the specification says and accepts
+// both. Statements that neither of them supports are marked as inferences.
 //
 // # Environments
 //
 // The service has four environments: production and sandbox, in the US and in the EU. Each is a
-// deployment of its own, with its base URL, keys and data. The service publishes no base URL, and
-// there is no default: pass the URL with [WithEnvironment]. [ParseEnvironment] parses a configured
+// deployment of its own, with its base URL, keys and data. There is no default base URL: ask the
+// service for yours, and pass it with [WithEnvironment]. [ParseEnvironment] parses a configured
 // name. Base URLs must be https, except on the loopback interface and for the host of
 // [WithInsecureHTTP]. If your deployment has an operation at another path, set it with [WithPath].
 //
@@ -182,18 +181,18 @@
 //
 // # Values
 //
-//   - A required field of a request is a plain value and is always sent. An optional field is a
-//     pointer, such as new(v), or a slice, and is omitted if nil. If its zero value, such as an
-//     empty string, can mean "not given", it is a plain value and omitted if zero. So are the
-//     fields of parameters. [Nullable] is for fields in which null and omitted differ.
+//   - A required field of a request is a plain value and is always sent. An optional field, or a
+//     field of parameters, is omitted if zero. It is a pointer, such as new(v), or a slice, unless
+//     its zero value, such as an empty string, can mean "not given". [Nullable] is for fields in
+//     which null and omitted differ.
 //   - A response field that may be null or absent is a pointer, nil in both cases. If a default is
 //     documented, the field has the default instead.
 //   - IDs are of type uuid.UUID, instants of type time.Time, and dates of type [Date]. Money is a
 //     json.Number with the digits as received.
 //   - Enumerations are strings with constants, such as [Billing]. Responses can have other values,
 //     and requests accept them: a switch needs a default case.
-//   - A field that can hold one of several types, such as [OrderDetails.Data], is an interface. One
-//     more type is for unknown ones.
+//   - A field that can hold one of several types, such as [OrderDetails.Data], is an interface. A
+//     further type holds values of unknown types.
 //
 // If the value of a field has the wrong type or format, the call succeeds: the field is zero,
 // [RawObject.Malformed] names it, and [RawObject.RawJSON] has its JSON. Encoding a decoded value as
@@ -210,12 +209,14 @@
 //   - *[APIError]: the service reports an error. errors.Is tests its class: [ErrNotFound],
 //     [ErrNoResults] and others. [APIError.Message] returns the service's own words, and
 //     [APIError.Fields] returns the field errors of a 422 (HTTPValidationError)
-//   - *[UserConflictError]: the client user ID is in use; it has the existing user's ID
-//   - *[UserRefreshError]: no data of the user could be refreshed; it has the sources that failed
-//   - *[TeamConflictError]: the integration team ID is in use; it has the existing team's ID
+//   - *[UserConflictError]: your own ID for the user is in use; the error has the existing user's
+//   - *[UserRefreshError]: no data of the user could be refreshed; the error has the sources that
+//     failed
+//   - *[TeamConflictError]: the integration team ID is in use; the error has the existing team's ID
 //   - *[DecodeError]: the response is 2xx but cannot be decoded
-//   - *[TransportError]: there is no response. errors.As finds the context's error, the cause, and
-//     the *APIError of an earlier attempt or of the source of credentials: test the outcome first
+//   - *[TransportError]: there is no response. It wraps the cause, such as the context's error.
+//     errors.As may also find an *APIError, of an earlier attempt or of the source of credentials:
+//     call [OutcomeOf] first
 //   - *[RedirectError]: the response is a redirect that is not followed
 //
 // # Retries
@@ -230,18 +231,17 @@
 //
 // [WithCallObserver] reports every call and every attempt, and [WithLogger] logs them. [WithDebug]
 // writes requests and responses without patient data. [FailureOf] classifies failures for metrics.
-// Failures and error messages hold no ID of a patient, and no text of an error of net/http, which
-// may quote addresses and responses.
+// Failures and error messages hold no ID of a patient and no text of net/http.
 //
-// Two modules need one option each: github.com/labhealth/labhealth-go/labhealthotel records
-// OpenTelemetry traces and metrics, labhealthprom Prometheus metrics.
+// Two modules are added with one option each: github.com/labhealth/labhealth-go/labhealthotel
+// records OpenTelemetry traces and metrics, labhealthprom Prometheus metrics.
 //
 // # Redaction
 //
 // Values decoded from JSON of the service, and requests with patient data or secrets, print
 // "{redacted}" under every verb of fmt and as a slog attribute. [Redacted] lists the exceptions.
 // Some types add their IDs; catalogs, such as [LabTest], print their fields. JSON is not redacted.
-// A nil pointer to a redacted type is safe to log, but slog reports a panic in LogValue.
+// Logging a nil pointer to a redacted type is harmless, but slog writes that LogValue panicked.
 //
 // # Testing
 //

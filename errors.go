@@ -103,7 +103,7 @@ var statusErrors = map[int]error{
 // The text of the error says what to change if that is known, but it does not quote the response,
 // which may echo patient data. [APIError.Message] returns the service's own words, and
 // [APIError.Fields] returns the field errors of an HTTPValidationError, the body of a 422. Printing
-// or encoding the error never shows what its methods return.
+// or encoding the error never shows what these methods return, or its Body, Detail and Header.
 type APIError struct {
 	Op         string // the operation, such as "POST /v3/order/import"
 	StatusCode int    // the HTTP status code

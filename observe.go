@@ -64,8 +64,8 @@ type CallObserver struct {
 
 // WithCallObserver calls the functions of o before and after each call and after each attempt, in
 // the goroutine of the call. Their panics are not recovered. It may be given more than once: the
-// first observer starts first and ends last. Each page of an iterator is a call. The iterator
-// checks after the call whether the page continues the previous one.
+// first observer starts first and ends last. Each page of an iterator is a call. Errors that an
+// iterator finds between pages are not observed.
 func WithCallObserver(o CallObserver) Option {
 	return func(c *config) error {
 		if o.Start == nil && o.Attempt == nil && o.End == nil {

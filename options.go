@@ -39,16 +39,18 @@ type config struct {
 //
 // An [*http.Transport], or nil for [http.DefaultTransport], meets the requirements below: the
 // client uses a copy of it, whose connections [Client.CloseIdleConnections] closes. Through a
-// proxy, HTTP/1.1 over TLS uses one connection per request.
+// proxy, HTTP/1.1 over TLS does not reuse connections.
 //
 // Any other [http.RoundTripper] is used unchanged. It must send each request once, pass on the
 // context of the request, and call the hooks of [net/http/httptrace]. A wrapper of an
-// *[http.Transport] that signs, traces or counts requests meets these requirements. If it retries,
-// fails over or duplicates, a write is stopped before it is sent a second time, and its outcome is
-// [OutcomeUnknown]. If it follows a redirect or fails over to another host, any request, including
-// a read, is stopped before the key is sent there. If the hooks are not called, as with a mock or a
-// wrapper that replaces the context, nothing can be observed or stopped: the outcome of a failed
-// write is OutcomeUnknown even after a 4xx, and no write is retried.
+// *[http.Transport] that signs, traces or counts requests meets these requirements. If a wrapper
+// retries, fails over or duplicates, the client stops a write before it is sent a second time, with
+// [OutcomeUnknown]. If a wrapper follows a redirect or fails over to another host, the client stops
+// any request, including a read, before the key is sent there.
+//
+// A mock, or a wrapper that replaces the context, does not call the hooks. Then the client can stop
+// nothing, the outcome of a failed write is OutcomeUnknown even after a 4xx, and no write is
+// retried.
 //
 // net/http writes bytes of some broken responses, which may be patient data, to the default logger.
 // The client prevents that only for an *http.Transport that is passed here itself, not wrapped.
@@ -111,17 +113,17 @@ func WithDefaultHeader(name, value string) Option {
 // attempt counts. Without the option there is no limit. perSecond is at least one per hour, and
 // burst is at least 1.
 //
-// If the service permits n requests in any second, choose perSecond + burst up to n, with some
-// reserve: the network delays some requests more than others.
+// If the service permits n requests in any second, keep perSecond + burst somewhat below n: the
+// network delays some requests more than others.
 //
-// Requests that must wait are sent in the order in which they asked. A call that could not be sent
-// before the deadline of its context returns at once, with [OutcomeNotSent] and [FailureRateLimit].
-// The wait is not part of an attempt, so it does not count toward its timeout. After a 429 with a
+// Requests that must wait are sent first come, first served. A call that could not be sent before
+// the deadline of its context returns at once, with [OutcomeNotSent] and [FailureRateLimit]. The
+// wait is not part of an attempt, so it does not count toward its timeout. After a 429 with a
 // Retry-After up to [RetryPolicy.MaxRetryAfter], all requests wait until that time has passed, and
 // then start without a burst.
 //
 // The limit is for one client: share the client, or divide what the team may send among its clients
-// and processes. Package bulk has its own pace within it.
+// and processes. Package bulk paces itself within this limit.
 func WithRateLimit(perSecond float64, burst int) Option {
 	return func(c *config) error {
 		if !(perSecond >= 1./3600 && perSecond <= 1e9) || burst < 1 || burst > 1e6 {

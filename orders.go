@@ -206,39 +206,37 @@ func (b *UpdateOrderBody) validate(v *validator) {
 
 // Import creates an order for a sample that already exists: POST /v3/order/import.
 //
-// It is retried only if no attempt can have been processed. If [OutcomeOf] its error is
-// [OutcomeUnknown], look for the sample ID among the user's orders, which [OrdersService.All]
-// lists, before you import again.
+// Experimental: the endpoint is in closed beta. A team without access gets an *[APIError] whose
+// status and detail are not documented.
+//
+// It is retried only if no attempt can have been processed. If the outcome is [OutcomeUnknown],
+// look for the sample ID among the user's orders, which [OrdersService.All] lists, before you
+// import again.
 //
 // What to know before the first import. Source: public API reference only.
 //
-//   - SampleID is what the lab sends its results with: the requisition or control number at
-//     Labcorp, the lab's reference ID at Quest. With another ID the service accepts the order, and
-//     its results never arrive. A duplicate is rejected with an *[APIError].
-//   - The latest status then is requisition_bypassed. The order goes on like one with
+//   - The lab identifies its results by SampleID: the requisition or control number at Labcorp, the
+//     lab's reference ID at Quest. With another ID the service accepts the order, but its results
+//     never arrive. A duplicate is rejected with an *[APIError].
+//   - The new order's status is requisition_bypassed. The order goes on like one with
 //     requisition_created, but has no requisition: [OrdersService.RequisitionPDF] fails.
-//   - The patient gets no message about the import, but messages about later events:
+//   - The patient gets no message about the import, but messages about later events: see
 //     [OrdersService.UpdateCommunicationSettings].
-//   - Physician is required if the lab account is delegated. The lab account may still be pending,
-//     and needs no ID if the team has a default one.
+//   - Physician is required if the lab account is delegated: see [LabAccountDelegatedFlow].
+//     LabAccountID may be omitted if the team has a default account. The account may still be
+//     pending.
 //   - Labs validate the address, the NPI and the physician's licensed states; the service does not:
-//     [ImportOrderBody.Warnings].
-//
-// A team without access to the closed beta gets an *[APIError] whose status and detail are not
-// documented.
-//
-// Experimental: the endpoint is in closed beta.
+//     see [ImportOrderBody.Warnings].
 func (s *OrdersService) Import(ctx context.Context, body ImportOrderBody, opts ...CallOption) (*PostOrderResponse, error) {
 	return call(ctx, coreOf(s), new(PostOrderResponse), request{op: opImportOrder, body: &body}, opts)
 }
 
-// Create places a new order: POST /v3/order. Source of its body but the order set: public API
-// reference only.
+// Create places a new order: POST /v3/order. For the sources of its body, see [CreateOrderBody].
 //
 // It is retried only if no attempt can have been processed, or with [WithIdempotencyKey]. Use a new
-// key for each order: for a used key the service returns the first outcome again. If [OutcomeOf]
-// its error is [OutcomeUnknown], repeat a call that had a key with the same key and body, or look
-// for the order among those of the user before you create it again.
+// key for each order: for a used key the service returns the first outcome again. If the outcome is
+// [OutcomeUnknown], repeat a call that had a key, with its key and the same body. Without a key,
+// look for the order among those of the user first.
 func (s *OrdersService) Create(ctx context.Context, body CreateOrderBody, opts ...CallOption) (*PostOrderResponse, error) {
 	r := request{op: opCreateOrder, body: &body, repeatable: true}
 	return call(ctx, coreOf(s), new(PostOrderResponse), r, opts)

@@ -49,21 +49,21 @@ type Options struct {
 	// returns an error.
 	Reconcile bool
 
-	// RejectionLimit stops a run after this number of rejections without an order in between: 10 if
+	// RejectionLimit stops a run after this number of rejections with no import between them: 10 if
 	// 0. It counts
 	//
 	//   - the first ones, if all have one status and no field errors, as with a wrong base URL or a
 	//     team that may not import. An order, another status or field errors show that the service
-	//     processes the records, and end this count. If the source has fewer records, the run also
-	//     stops if the status is 404, unless Target is set and the journal has orders of an earlier
-	//     run: then the remaining records of an import may all be invalid;
+	//     processes the records, and end this count. With fewer records than the limit, the run
+	//     stops if all get a 404, unless Target is set and the journal has orders of an earlier
+	//     run;
 	//   - those that name one field with one type of error, as with a value that every record has.
 	//
 	// None of these records is recorded as rejected, and the corrected run sends them.
 	//
-	// A negative value disables the limit: every rejection is recorded. Use one if each record is
-	// invalid by itself, but not if their orders may already exist, which a service rejects too:
-	// run again with the same journal, and Run finds such orders before it sends anything.
+	// A negative value disables the limit: every rejection is recorded. Use it if each record is
+	// invalid by itself. If their orders may already exist, run again with the same journal
+	// instead: Run finds them before it sends anything.
 	RejectionLimit int
 
 	// Timeout limits one import. It is 1 minute if 0, and cannot exceed the timeout of the client's

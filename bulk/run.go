@@ -39,12 +39,11 @@ type control struct {
 // error
 //
 //   - if the source or the journal cannot be read or written,
-//   - if a response is not about a record,
+//   - after a 3xx or 4xx that is no rejection,
 //   - at [Options.RejectionLimit],
 //   - if the service fails for longer than [Options.Outage], or at once if the first requests fail
 //     because of an unknown host, a certificate or a wrong scheme,
-//   - if the outcome of records stays unknown, because the list of orders could not be read in
-//     full.
+//   - if the outcome of records stays unknown.
 //
 // The report is complete in all these cases; it is nil only if the run could not start. Records
 // that are rejected or invalid are not an error.

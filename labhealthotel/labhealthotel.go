@@ -1,5 +1,5 @@
-// Package labhealthotel records OpenTelemetry traces and metrics of labhealth-go: calls, webhook
-// handler, worker and reactor. The reconciler has metrics only:
+// Package labhealthotel records OpenTelemetry traces and metrics of calls, the webhook handler, and
+// sqlstore's worker, reactor and (metrics only) reconciler:
 //
 //	client, err := labhealth.NewClient(key, labhealth.WithBaseURL(url), labhealthotel.Client())
 //	handler, err := webhooks.NewHandler(verifier, apply, labhealthotel.Handler())
@@ -25,8 +25,8 @@
 // # Calls
 //
 // Each call is a client span with an event for each attempt. Spans of a custom transport are its
-// children. Its name is the operation, such as "POST /v3/order/import". A call of Do to another
-// endpoint is named by its method, because its path can contain IDs. Attributes:
+// children. The call's span is named by the operation, such as "POST /v3/order/import". A call of
+// Do to another endpoint is named by its method, because its path can contain IDs. Attributes:
 //
 //	http.request.method        of the operation
 //	url.template               the documented path, with parameters such as {order_id}
@@ -39,7 +39,7 @@
 //
 // If a call returns an error, also for a 404, its span has the status Error and the message of the
 // error. error.type is a [labhealth.Failure], a status code, "invalid_request" for a request that
-// failed local validation, or "_OTHER". Metrics leave out status codes that have no name.
+// failed local validation, or "_OTHER". Metrics leave out unusual status codes.
 //
 // An event "labhealth.attempt" has http.request.resend_count, http.response.status_code, error.type
 // and labhealth.request_id of the attempt, its duration and the wait that follows it
@@ -52,9 +52,9 @@
 //
 // # Deliveries
 //
-// Each delivery is a server span, the parent of the spans of the application. Its name is the
-// method and the route of the [net/http.ServeMux]. A span ends with the response; an application
-// that runs longer is counted with labhealth.webhook.late. Attributes:
+// Each delivery is a server span, the parent of the spans of your function. Its name is the method
+// and the route of the [net/http.ServeMux]. A span ends with the response; a function that runs
+// longer is counted with labhealth.webhook.late. Attributes:
 //
 //	http.request.method, url.scheme, http.route, http.response.status_code
 //	error.type                     the reason of a 5xx

@@ -15,38 +15,38 @@
 //
 // # Metrics
 //
-// Durations are histograms in seconds. The metrics correspond to those of package labhealthotel:
+// Durations are histograms in seconds:
 //
-//	labhealth_client_request_duration_seconds   http.client.request.duration: each attempt
+//	labhealth_client_request_duration_seconds   each attempt
 //	    host, operation, code, error
-//	labhealth_client_call_duration_seconds      labhealth.client.call.duration: each call with its waits
+//	labhealth_client_call_duration_seconds      each call with its waits
 //	    host, operation, outcome, error
-//	labhealth_webhook_request_duration_seconds  http.server.request.duration: each delivery
+//	labhealth_webhook_request_duration_seconds  each delivery
 //	    code
-//	labhealth_webhook_deliveries_total          labhealth.webhook.deliveries
+//	labhealth_webhook_deliveries_total          deliveries
 //	    reason, event_type, duplicate, late
-//	labhealth_worker_step_duration_seconds      labhealth.worker.step.duration
+//	labhealth_worker_step_duration_seconds      each step of a worker
 //	    error
-//	labhealth_worker_deliveries_total           labhealth.worker.deliveries
+//	labhealth_worker_deliveries_total           deliveries that a worker took
 //	    result
-//	labhealth_worker_changes_total              labhealth.worker.changes
+//	labhealth_worker_changes_total              changes of the store
 //	    change
 //	labhealth_worker_last_success_timestamp_seconds  when deliveries were applied last; 0 before
-//	labhealth_reactor_call_duration_seconds     labhealth.reactor.call.duration: each call of the function
+//	labhealth_reactor_call_duration_seconds     each call of the function
 //	    kind, result
-//	labhealth_reactor_errors_total              labhealth.reactor.errors: of the database
+//	labhealth_reactor_errors_total              errors of the database
 //	    error
-//	labhealth_reconciler_requests_total              see sqlstore.Reconciled
+//	labhealth_reconciler_requests_total              requests to the service, with repeated attempts
 //	    pass
-//	labhealth_reconciler_read_total
+//	labhealth_reconciler_read_total                  what was read
 //	    pass, kind
 //	labhealth_reconciler_differences_total           what the store did not have
 //	    pass, kind
 //	labhealth_reconciler_missing_total               orders and users that the service does not have anymore
 //	    kind
-//	labhealth_reconciler_failures_total
+//	labhealth_reconciler_failures_total              orders and users that could not be read, and steps that failed
 //	    pass, error
-//	labhealth_reconciler_last_complete_timestamp_seconds
+//	labhealth_reconciler_last_complete_timestamp_seconds  when a pass was complete last
 //	    pass
 //	labhealth_store_up                          1 if the database responded, 0 if not; see Backlog for those that follow
 //	labhealth_inbox_deliveries
@@ -60,14 +60,14 @@
 // The labels have few values. They hold no IDs, no received texts and no patient data:
 //
 //	operation   such as "POST /v3/order/import", or "GET (Do)"
-//	code        the HTTP status code, "other" for one that has no name; empty without a response
+//	code        the HTTP status code, "other" for an unusual one; empty without a response
 //	outcome     "applied", "rejected", "not sent" or "unknown"; for a read, "failed" instead of "unknown"
 //	error       a labhealth.Failure, a status code, "invalid_request" or "other"; for the worker and the reactor an
 //	            SQLSTATE, "canceled", "deadline" or "other"; for the reconciler any of these, or "element" for an
 //	            order or a user that could not be read; empty without an error
 //	reason      see webhooks.Reason
 //	event_type  a constant of webhooks.EventType, or "other"; empty if no event was parsed
-//	late        "true" if the application returned after the response: the delivery is counted again
+//	late        "true" if your function returned after the response: the delivery is counted again
 //	result      "applied", "delayed" or "dead"; for the reactor a sqlstore.ReactionResult
 //	change      "added", "updated", …, see webhooks.Changes
 //	pass        see sqlstore.Reconciled; empty if the lease failed

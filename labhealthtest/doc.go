@@ -1,5 +1,5 @@
-// Package labhealthtest provides an embedded service for tests and examples: the order, user,
-// webhook and management APIs in one process, in memory, on a loopback listener.
+// Package labhealthtest provides an embedded imitation of the service, for tests and examples: the
+// order, user, webhook and management APIs in one process, in memory, on a loopback listener.
 //
 // In a test, [NewServer] starts a server that is closed when the test completes:
 //
@@ -14,8 +14,8 @@
 //	}
 //	defer srv.Close()
 //
-// The command labhealth sandbox, in the module cmd/labhealth, runs a server on a fixed port, with a
-// console in the browser.
+// The command "labhealth sandbox", in the module cmd/labhealth, runs a server on a fixed port, with
+// a console in the browser.
 //
 // # Operations
 //
@@ -29,18 +29,16 @@
 // public API reference and observations of the service. A deployment may differ.
 //
 // The package has its own types and shares no code with the client, so that the client is tested
-// against an independent implementation. It validates the requests that import and create orders by
-// its own reading of the specification and the reference, and other requests by the tables of the
-// reference. [Server.Requests] returns the requests that the server received, and
-// [Server.RequestCount] their number.
+// against an independent implementation. It validates requests by its own reading of the
+// specification and the reference. [Server.Requests] returns the requests that the server received,
+// and [Server.RequestCount] their number.
 //
 // # Watching
 //
 // [Server.Watch] returns what happens in the server: requests, changes of orders and users, and
-// attempts to deliver events. A client with the transport of [Server.Direct] reads and changes the
-// server beside the program under test: faults do not affect it, and it is not logged.
-// [WithMiddleware] serves other paths on the port of the server, and [WithResponseLog] stores
-// response bodies.
+// attempts to deliver events. With the transport of [Server.Direct], a test reads and changes the
+// server itself: faults do not affect these requests, and no log has them. [WithMiddleware] serves
+// other paths on the port of the server, and [WithResponseLog] stores response bodies.
 //
 // # Orders and users
 //
@@ -59,12 +57,12 @@
 // order remains until it is canceled as well.
 //
 // A simulation (POST /v3/order/{order_id}/test) behaves as observed in the sandbox. The first one
-// of a new order leads to requisition_created, whatever final_status is; a second one continues. An
-// order at home then ignores simulations until an appointment is booked. A walk-in order is
+// of a new order leads to requisition_created, whatever its final_status; a second one continues.
+// An order at home then ignores simulations until an appointment is booked. A walk-in order is
 // completed without partial results: use [Server.PartialResults]. A delay is in seconds. There is
-// no timer: after it, the statuses follow when orders are read, through the API or with a method of
-// the server. A simulation is rejected if the order is completed, canceled or failed, or has passed
-// the final status.
+// no timer: once the delay is over, the next read of orders, through the API or a method, changes
+// the statuses. A simulation is rejected if the order is completed, canceled or failed, or has
+// passed the final status.
 //
 // An order that is completed or has partial results has results for the markers of its lab test,
 // until it is canceled. [Server.SetResults] and [Server.CorrectResult] change them without an
@@ -83,12 +81,12 @@
 // [Server.Connect] connects a user to a provider, and [Server.CompleteLink] does so with a link
 // token, like the user on the page of the service. A connection has a device ([Server.AddDevice]
 // adds others) and works until [Server.SetConnectionError] breaks it. Demographic data, refreshes,
-// source priorities and the settings of the team are stored, and the resources of a user count the
-// events that were sent.
+// source priorities and the settings of the team are stored, and Users.Resources counts the events
+// that were sent.
 //
-// A link with a password fails with the password "wrong", and needs the code 123456 for users whose
-// name starts with mfa. The link token in the header X-Link-Token determines the user; without the
-// header, the last link token does. The service's name of the header is not documented.
+// Linking with the password "wrong" fails; user names that start with mfa need the code 123456. The
+// link token in the header X-Link-Token determines the user; without the header, the last link
+// token does. The service's name of the header is not documented.
 //
 // # Insurance, unmatched results, lab reports
 //
@@ -102,10 +100,11 @@
 // Appointments are possible in the ZIP codes that start with 941, 895 or 787, where the invented
 // patients live. Times are offered for seven days, four a day, at home and at the sites whose code
 // ends in 1. A time can be booked once, and its booking key is valid for 15 minutes. The sites of
-// quest (27) and of sonora_quest (31) accept the orders of their lab. At home, getlabs appointments
-// are booked, phlebfinders ones requested. An appointment that is requested, or booked with
-// async_confirmation, is pending until [Server.Advance] moves its order to appointment_scheduled.
-// An order that gets this status without a booking has an invented appointment.
+// quest (lab ID 27) and sonora_quest (31) accept the orders of their lab. At home, getlabs
+// appointments are booked, phlebfinders ones requested. An appointment that is requested, or booked
+// with async_confirmation, is pending until [Server.Advance] moves its order to
+// appointment_scheduled. An order that gets this status without a booking has an invented
+// appointment.
 //
 // # Events
 //
@@ -145,9 +144,9 @@
 //
 // The server represents the sandbox of region us. A webhook of this environment receives the events
 // of its team, signed with its secret, and repeated as by the service. In this environment, a team
-// API key gives access to the team API until it is deleted, and an access token does for ten
-// minutes. Webhooks, keys and tokens for production or another region have no effect. Each team has
-// its own users, orders and events. [Server.Team] returns the server of another team.
+// API key gives access to the team API until it is deleted, an access token for ten minutes.
+// Webhooks, keys and tokens for production or another region have no effect. Each team has its own
+// users, orders and events. [Server.Team] returns the server of another team.
 //
 // Data pull preferences set the length of the historical pulls of sources that are connected later.
 // A lab account is visible to the teams in its allowlist. The delivery metric counts the attempts
@@ -172,8 +171,8 @@
 // # Limitations
 //
 // The server has no billing. It accepts all consents and, without a lab account, all billing types
-// but commercial_insurance, see above. Created lab tests are active at once. It pushes nothing to
-// ETL pipelines and does not verify custom credentials with providers. It is stricter than the
-// service in one respect: it rejects a number or boolean that is sent as a string, which the
-// service may convert.
+// except commercial_insurance (see Insurance). Created lab tests are active at once. It pushes
+// nothing to ETL pipelines and does not verify custom credentials with providers. It is stricter
+// than the service in one respect: it rejects a number or boolean that is sent as a string, which
+// the service may convert.
 package labhealthtest

@@ -18,8 +18,8 @@ import (
 	"github.com/google/uuid"
 )
 
-// A Server is an embedded service. Its methods can be called concurrently. Callers must not modify
-// its fields.
+// A Server is an embedded imitation of the service. Its methods can be called concurrently. Callers
+// must not modify its fields.
 type Server struct {
 	// URL is the base URL, such as "http://127.0.0.1:43210", without a trailing slash.
 	URL string

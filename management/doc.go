@@ -5,11 +5,11 @@
 //
 //	client, err := management.NewClient(orgID, key, labhealth.WithBaseURL("https://…"))
 //
-// There is one base URL for all environments.
+// Ask the service for its base URL, one for all environments.
 //
 // The interface specification lists what can be managed, how requests are authenticated and what
-// the two kinds of keys ([NewClient]) permit. Source of everything else in the methods and their
-// types: public API reference only. A deployment may differ: see [labhealth.WithPath],
+// the two kinds of keys ([NewClient]) permit. Everything else in the methods and their types is
+// from the public API reference only. A deployment may differ: see [labhealth.WithPath],
 // [labhealth.WithQuery] and [Client.Do]. Keys, signing secrets, tokens and connection strings are
 // of type [labhealth.Secret].
 //

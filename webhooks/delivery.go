@@ -28,9 +28,8 @@ func (d RawDelivery) Parse() (Delivery, error) {
 
 type deliveryIDKey struct{}
 
-// DeliveryIDFrom returns the ID of the delivery from the context passed to the application's
-// function, or "" if the delivery has none. Use it to set the ID of the [Delivery] passed to
-// [Latest.Apply]:
+// DeliveryIDFrom returns the ID of the delivery from the context passed to your function, or "" if
+// the delivery has none. Use it to set the ID of the [Delivery] passed to [Latest.Apply]:
 //
 //	latest.Apply(webhooks.Delivery{Event: event, ID: webhooks.DeliveryIDFrom(ctx)})
 func DeliveryIDFrom(ctx context.Context) string {

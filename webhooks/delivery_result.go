@@ -13,7 +13,7 @@ type DeliveryResult struct {
 	Reason     Reason        // for the status code
 	Duplicate  bool          // another delivery with this ID was or is being processed
 	Late       bool          // a second report: the call succeeded or panicked after its deadline
-	Panic      string        // if the application panicked: the type of the value, and the stack
+	Panic      string        // after a panic: the type of the value, and the stack
 	ReceivedAt time.Time     // when the request arrived
 	Duration   time.Duration // from ReceivedAt to the response, or to the end of the late call
 }
@@ -24,7 +24,7 @@ type Reason string
 
 // Reasons, by status code.
 const (
-	ReasonApplied      Reason = "applied"       // 204: the application processed the event
+	ReasonApplied      Reason = "applied"       // 204: your function processed the event
 	ReasonStored       Reason = "stored"        // 204: the store function stored the delivery
 	ReasonDuplicate    Reason = "duplicate"     // 204: the delivery was processed before
 	ReasonDeadLettered Reason = "dead-lettered" // 204: the dead-letter function accepted the body

@@ -15,7 +15,7 @@ import (
 	"github.com/labhealth/labhealth-go/internal/jsonread"
 )
 
-// Event is one message from the service: an envelope and its data.
+// Event has an envelope, which is the type and the IDs, and data.
 //
 // It holds health data: printed or logged, it shows only its type and the service's IDs. Encoding
 // it as JSON writes every received field, with the program's changes applied, but not ReceivedAt.
@@ -27,8 +27,7 @@ type Event struct {
 	// UserID is the service's ID of the user: from the envelope or, if that has none, from the
 	// data. It is zero if neither can be read.
 	UserID uuid.UUID
-	// ClientUserID is the application's own reference for the user: any string, empty if it is
-	// missing.
+	// ClientUserID is your own reference for the user: any string, empty if it is missing.
 	ClientUserID string
 	// ReceivedAt is the time of receipt. [Parse] sets it to the current time. It determines which
 	// version of a summary or sample is the latest, so a program that stores deliveries and parses
@@ -87,8 +86,8 @@ func (*ParsingJob) isPayload()             {}
 func (*ContinuousQueryChanges) isPayload() {}
 func (*Unknown) isPayload()                {}
 
-// Envelope is the part of an event that [ParseEnvelope] reads. It redacts the application's own
-// reference for the user when printed.
+// Envelope is the part of an event that [ParseEnvelope] reads. When printed, it redacts your own
+// reference for the user.
 type Envelope struct {
 	Type         EventType // see [Event]
 	TeamID       uuid.UUID // see [Event]
@@ -111,9 +110,8 @@ func (e *ParseError) Error() string {
 	return "webhooks: not an event: at byte " + strconv.Itoa(e.Offset) + ": " + e.Reason
 }
 
-// Parse parses an event. It copies what it keeps: the caller may reuse the body. Strings of the
-// event are parts of that copy, unless it is larger than 16 KiB: keeping one of them keeps the
-// whole copy in memory. [strings.Clone] avoids that.
+// Parse parses an event. It copies what it keeps: the caller may reuse the body. Keeping a string
+// of an event of up to 16 KiB keeps that whole copy in memory, unless you [strings.Clone] it.
 //
 // The body must be a JSON object in valid UTF-8, with at most 1,000 levels of nesting; otherwise
 // the error is a *[ParseError]. There is no other error. A byte order mark before the object is

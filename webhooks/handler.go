@@ -18,7 +18,7 @@ import (
 // senderTimeout is how long the sender waits for a complete response.
 const senderTimeout = 15 * time.Second
 
-// Handler is an [http.Handler] that receives deliveries and calls the application with each event.
+// Handler is an [http.Handler] that receives deliveries and calls your function with each event.
 // [NewHandler] returns one that processes events during the request, [NewRawHandler] one that
 // stores them first. Mount it where the router does not redirect: the sender treats a redirect as a
 // failure. It responds with these status codes:
@@ -28,30 +28,31 @@ const senderTimeout = 15 * time.Second
 //	401  the delivery failed verification
 //	405  the method is not POST
 //	413  the body exceeds the limit
-//	503  the application failed, panicked or timed out; the deduplicator failed; too much is in
+//	503  your function failed, panicked or timed out; the deduplicator failed; too much is in
 //	     flight; the handler is shutting down
 //
 // Deliveries are processed as follows:
 //
-//   - The application runs in its own goroutine. Its context has the values of the request's
-//     context and ends at the deadline, counted from the arrival of the request. It does not end
-//     when the sender disconnects: the event is still processed, and its ID is stored, so that the
-//     repeated delivery is acknowledged without processing.
-//   - If the application does not return by the deadline, the response is 503 and the call
-//     continues. [Handler.Shutdown] waits for it. The next delivery of the event starts a new call.
-//     If the late call succeeds, its ID is stored then.
+//   - Your function runs in its own goroutine. Its context has the values of the request's context
+//     and ends at the deadline, counted from the arrival of the request. It does not end when the
+//     sender disconnects: the event is still processed, and its ID is stored, so that the repeated
+//     delivery is acknowledged without processing.
+//   - If your function does not return by the deadline, the response is 503 and the call continues.
+//     [Handler.Shutdown] waits for it. The next delivery of the event starts a new call. If the
+//     late call succeeds, the ID is stored then.
 //   - An error that matches [ErrPermanent] would recur in each attempt: the body goes to the
 //     dead-letter function and the delivery is acknowledged. Without a dead-letter function the
 //     body would be lost, so the response is 503. Set [WithDeadLetter]: the sender may disable a
 //     receiver that fails for days.
-//   - A panic of the application is recovered and treated as a failure. Its stack is reported. The
+//   - A panic of your function is recovered and treated as a failure. Its stack is reported. The
 //     panic value may hold patient data and is never shown.
-//   - A delivery whose ID is in flight waits for the other one and shares its response. A delivery
-//     whose ID has succeeded is acknowledged without processing. IDs of failed deliveries are not
-//     stored. Deliveries without an ID, which only [Unsigned] accepts, are always processed.
+//   - A delivery whose ID is in another open request shares the response of that request. A
+//     delivery whose ID has succeeded is acknowledged without processing. IDs of failed deliveries
+//     are not stored. Deliveries without an ID, which only [Unsigned] accepts, are always
+//     processed.
 //   - An event that a person sends again from the sender's portal has the same ID. While the ID is
 //     stored, the response is 204 and the event is not processed: the reason is [ReasonDuplicate].
-//     To apply it again, pass its body to [Parse] and the event to the application, read the data
+//     To apply it again, pass its body to [Parse] and the event to your function, read the data
 //     back (see Lost events in the package documentation), or remove the ID from the
 //     [Deduplicator]. The default one is empty after a restart.
 //   - Bodies that are being received or processed use up to 256 MiB of memory
@@ -65,8 +66,8 @@ const senderTimeout = 15 * time.Second
 //
 // Events are delivered at least once (see Delivery in the package documentation). The
 // [Deduplicator] makes repeated processing rare, not impossible: a crash can come between the
-// success of the application and the storing of the ID, and by default IDs are only in memory.
-// Applying events with last write wins makes repetition harmless.
+// success of your function and the storing of the ID, and by default IDs are only in memory. If the
+// last write wins, repetition is harmless.
 type Handler struct {
 	verifier     *Verifier
 	apply        func(context.Context, *Event) error // nil if store is set
@@ -110,10 +111,10 @@ func NewHandler(verifier *Verifier, apply func(context.Context, *Event) error, o
 }
 
 // NewRawHandler returns a handler that stores deliveries, to be parsed and applied later. An
-// acknowledged delivery survives a crash of the process. A burst, or a failure of the application,
-// delays events and rejects none. The handler calls store with each delivery that passes
-// verification. store must return nil only when the delivery is durable, such as committed to a
-// database (see package sqlstore) or acknowledged by a broker. It may keep the body.
+// acknowledged delivery survives a crash of the process. Bursts, and failures of what applies the
+// deliveries later, delay events but reject none. The handler calls store with each delivery that
+// passes verification. store must return nil only when the delivery is durable, such as committed
+// to a database (see package sqlstore) or acknowledged by a broker. It may keep the body.
 //
 // Bodies are not parsed, so a body that is not an event is stored like any other, and the option
 // [WithDeadLetter] is an error. Otherwise NewRawHandler behaves like [NewHandler].
@@ -198,7 +199,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 // Shutdown stops accepting deliveries, which get a 503 from then on. It waits until all deliveries
-// in flight have been responded to and all calls of the application, including late ones, have
+// in flight have been responded to and all calls of your function, including late ones, have
 // returned. If ctx ends first, Shutdown cancels the contexts of the calls and returns the error of
 // ctx. With an [http.Server], shut down the server first and then the handler. A handler cannot be
 // reused after Shutdown.
@@ -232,8 +233,8 @@ func (h *Handler) Shutdown(ctx context.Context) error {
 }
 
 // InFlightBytes returns the memory of the bodies that the handler holds, in bytes: bodies being
-// received, and bodies passed to an application or store function that has not returned. See
-// [WithInFlightLimit]. It is 0 if h is nil or its zero value. It is safe for concurrent use.
+// received, and bodies passed to your function, until it returns. See [WithInFlightLimit]. It is 0
+// if h is nil or its zero value. It is safe for concurrent use.
 func (h *Handler) InFlightBytes() int64 {
 	if !h.isMade() {
 		return 0

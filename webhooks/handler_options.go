@@ -31,21 +31,19 @@ func WithBodyLimit(n int64) HandlerOption {
 }
 
 // WithInFlightLimit limits the memory of all bodies that the handler holds, in bytes: bodies being
-// received, and bodies passed to an application or store function that has not returned. Deliveries
-// that exceed the limit wait, within their deadline, and then get a 503. The default is 256 MiB, or
-// four times the limit of [WithBodyLimit] if that is more. Four times that limit is also the
-// minimum. A quarter is reserved for bodies of up to 64 KiB, so that large bodies do not block
-// them.
+// received, and bodies passed to your function, until it returns. Deliveries that exceed the limit
+// wait, within their deadline, and then get a 503. The minimum is four times the limit of
+// [WithBodyLimit]. The default is 256 MiB, or the minimum if that is more. A quarter is reserved
+// for bodies of up to 64 KiB, so that large bodies do not block them.
 //
-// While it is applied, an event takes up to three times the size of its body, in addition to the
-// body. Each connection takes about 20 kB. The server, or a proxy in front of it, limits the number
-// of connections.
+// An event that is being applied takes up to three times the size of its body, besides the body.
+// Each connection takes about 20 kB: limit their number in the server or a proxy.
 func WithInFlightLimit(n int64) HandlerOption {
 	return option(n > 0, "WithInFlightLimit must be positive", func(h *Handler) { h.maxBytes = n })
 }
 
 // WithDeadline sets the time from the arrival of a request to its response. It covers reading the
-// body and the call of the application. The default is 10 s; it must be below the 15 s that the
+// body and the call of your function. The default is 10 s; it must be below the 15 s that the
 // sender waits. While the body is read, it replaces the server's ReadTimeout.
 func WithDeadline(d time.Duration) HandlerOption {
 	return option(d > 0 && d < senderTimeout, "WithDeadline must be above 0 and below the "+senderTimeout.String()+" that the sender waits",
@@ -53,10 +51,9 @@ func WithDeadline(d time.Duration) HandlerOption {
 }
 
 // WithDeadLetter sets the function for bodies that cannot be applied: verified bodies that [Parse]
-// cannot read, and events for which the application returns an error that matches [ErrPermanent].
-// Like the application, f acknowledges the delivery by returning nil. It may keep the body. Without
-// a dead-letter function the response is 400 for an unreadable body and 503 for a permanent
-// failure.
+// cannot read, and events for which your function returns an error that matches [ErrPermanent]. By
+// returning nil, f acknowledges the delivery. It may keep the body. Without a dead-letter function
+// the response is 400 for an unreadable body and 503 for a permanent failure.
 func WithDeadLetter(f func(ctx context.Context, body []byte) error) HandlerOption {
 	return option(f != nil, "WithDeadLetter needs a function", func(h *Handler) { h.deadLetter = f })
 }
@@ -75,7 +72,7 @@ func WithDuplicateWindow(ids int, age time.Duration) HandlerOption {
 }
 
 // WithDeliveryContext calls f with each request, before it is verified. The context that f returns
-// is that of the application and of the observers, and must be derived from ctx, the context of the
+// is that of your function and of the observers, and must be derived from ctx, the context of the
 // request. Together with [WithObserver] it traces deliveries. f must not read the body or change
 // the request. The option may be given more than once. A panic of f is recovered.
 func WithDeliveryContext(f func(ctx context.Context, r *http.Request) context.Context) HandlerOption {
@@ -83,8 +80,7 @@ func WithDeliveryContext(f func(ctx context.Context, r *http.Request) context.Co
 }
 
 // WithObserver calls f after each response, in the goroutine of the request or of the late call.
-// The response has been sent by then. The option may be given more than once. A panic of f is
-// recovered.
+// The option may be given more than once. A panic of f is recovered.
 func WithObserver(f func(context.Context, DeliveryResult)) HandlerOption {
 	return option(f != nil, "WithObserver needs a function", func(h *Handler) { h.observers = append(h.observers, f) })
 }

@@ -18,11 +18,10 @@ import (
 	"github.com/labhealth/labhealth-go/internal/newest"
 )
 
-// Delivery is an event and the ID with which the sender delivered it.
+// Delivery is an event and the ID of its delivery.
 type Delivery struct {
 	Event *Event // the event, as [Parse] returns it
-	// ID is the sender's ID of the message, the same in each attempt to deliver it; empty if it is
-	// unknown.
+	// ID is the same in each attempt to deliver the event; empty if it is unknown.
 	ID string
 }
 
@@ -31,26 +30,25 @@ type Delivery struct {
 //
 // The version of an event is the time at which it was received ([Event.ReceivedAt]), as in the
 // interface specification. The order of the calls does not matter: applying the same deliveries, in
-// any order, with repetitions and from any number of goroutines, gives the same content. Within a
-// batch the later element wins. Of equal versions, the one whose JSON, as MarshalJSON returns it,
-// is the greater string wins. Whether an event says created or updated makes no difference.
+// any order, with repetitions and from any number of goroutines, gives the same content. Within an
+// event, the later of two samples with the same key wins. Of equal versions, the one with the
+// greater JSON wins, compared as strings. Whether an event says created or updated makes no
+// difference.
 //
-// This rule has a hazard. The sender repeats messages that were not acknowledged, up to 28 hours
+// This rule has a hazard. The sender repeats deliveries that were not acknowledged, up to 28 hours
 // later and in any order. If an older version is delivered again after a newer one, it was received
-// last and wins. A program that cannot accept this can set Version to a function that increases
-// with each version, such as one of [Event.UpdatedAt] for summaries. Or it can store delivery IDs,
-// to apply each delivery once. It should also read the data from the API again where correctness
-// matters: after an outage, and before a decision that depends on a single value. See
-// [ReadSummaries].
+// last and wins. To avoid this, set Version to a function whose result increases with each version:
+// for summaries, that of [Event.UpdatedAt]. Or store delivery IDs, to apply each delivery once.
+// Also read the data from the API again where correctness matters: after an outage, and before a
+// decision that depends on a single value. See [ReadSummaries].
 //
-// A series takes about 200 bytes, and a stored sample 35 to 70 if it is a number that a float64
-// holds, with or without an interval, and has only the fields of [Sample]. Any other sample also
-// takes the size of its JSON. A further field that is null does not count, and is possibly not
-// stored.
+// A [Series] takes about 200 bytes, and a sample 35 to 70. A sample that is not a number, does not
+// fit a float64, or has fields that [Sample] lacks also takes the size of its JSON. Further fields
+// that are null do not count, and may not be stored.
 type Latest struct {
 	// Version, if not nil, returns the version of a delivery, in place of the time of receipt. The
-	// greater version wins. It must always return the same value for the same message, and must not
-	// be changed after the first call of Apply.
+	// greater version wins. It must always return the same value for the same delivery, and must
+	// not be changed after the first call of Apply.
 	Version func(Delivery) int64
 
 	shards [64]shard

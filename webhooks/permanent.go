@@ -10,9 +10,9 @@ import (
 
 var (
 	// ErrPermanent marks errors that recur each time a delivery is processed. [ErrNoUser],
-	// [ErrNoID], [ErrUnreadable] and *[ParseError] match it with [errors.Is], as does an
-	// application's own error that wraps it. Such a delivery needs a new version of the program or
-	// a manual repair, and is kept as a dead letter until then. See [WithDeadLetter].
+	// [ErrNoID], [ErrUnreadable] and *[ParseError] match it with [errors.Is], as does an error of
+	// yours that wraps it. Such a delivery needs a new version of your program or a manual repair,
+	// and is kept as a dead letter until then. See [WithDeadLetter].
 	ErrPermanent = errors.New("webhooks: the delivery fails each time")
 	// ErrUnreadable is returned for an event if part of its data cannot be decoded. The rest of the
 	// event was applied.

@@ -38,8 +38,8 @@ const (
 // Verifier checks that the service sent a delivery. It follows the Standard Webhooks scheme: the
 // sender signs the ID of the delivery, the time and the body with a secret that it shares with the
 // receiver. The headers are webhook-id, webhook-timestamp and webhook-signature, or svix-id,
-// svix-timestamp and svix-signature, in any case. With both sets, such as behind a relay that signs
-// too, one must be valid on its own. Source: public API reference only.
+// svix-timestamp and svix-signature, in upper or lower case. If both sets are present, as behind a
+// relay that signs too, one complete set must be valid. Source: public API reference only.
 //
 // [NewVerifier] returns a Verifier; the zero Verifier rejects every delivery. A Verifier is safe
 // for concurrent use. Printing it does not show the secrets.

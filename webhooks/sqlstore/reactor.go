@@ -1,4 +1,4 @@
-// Reactor: calls the function of the program.
+// Reactor: calls your function for queued changes.
 
 package sqlstore
 
@@ -21,37 +21,37 @@ import (
 	"github.com/labhealth/labhealth-go/webhooks"
 )
 
-// Reactor calls a function of the program for every change that a [Store] queues: see
-// [Store.Reactions]. Any number of reactors may run, in any number of processes.
+// Reactor calls your function for every change that a [Store] queues: see [Store.Reactions]. Any
+// number of reactors may run, in any number of processes.
 //
-// Such a call is a reaction. It is made at least once, after the change was committed and outside
-// of any transaction. When React returns nil, the reaction is deleted. If the process is killed
-// before that, React is called again, with the same ID. To do nothing twice, store the IDs of what
-// was done, or pass them on as idempotency keys. For results, see docs/store.md.
+// A queued change is a reaction. React is called for it at least once, after the change was
+// committed and outside of any transaction. When React returns nil, the reaction is deleted. If the
+// process is killed before that, React is called again, with the same ID. To avoid doing things
+// twice, store the IDs of what was done, or pass them on as idempotency keys. For results, see
+// docs/store.md.
 //
 // When React returns an error or panics, the reaction is called again later, and given up after
 // Attempts failures, or at once if the error matches [webhooks.ErrPermanent]: see
 // [Store.FailedReactions]. While the database is unavailable, no attempts are counted.
 //
 // The reactions of one order are called one at a time: first transitions, in the order of the
-// timeline, then results. Of transitions, only those that are queued count: one that is received
-// late is called late. A failed reaction delays those behind it until it is given up: with the
-// defaults up to 43 minutes, plus the time of its calls. All other reactions are called in no
-// order, several at the same time, also those of one user.
+// timeline, then results. A transition that is received late is called late. A failed reaction
+// delays those behind it until it is given up: with the defaults up to 43 minutes, plus the time of
+// its calls. All other reactions are called in no order, several at the same time, also those of
+// one user.
 //
-// If a reaction is due in more than an hour, or Delay or twice Timeout if longer, the clock of
-// another process must have been ahead: it is called within a minute. So if Delay or twice Timeout
-// is above an hour, all reactors of a database need the same value.
+// A reaction that a process with a wrong clock has delayed for more than an hour is called within a
+// minute. If Delay or twice Timeout is longer, it replaces the hour, and all reactors of a database
+// need the same value.
 //
-// Nothing else waits for React: receiving, workers and other reactions go on. A slow call only
-// takes one of Parallel.
+// Only reactions of the same order wait for React. A slow call takes one of Parallel.
 type Reactor struct {
 	// Store is the store whose reactions are called. It is required.
 	Store *Store
 	// React is called for each reaction. It is required. It may use the Store. It must return when
-	// ctx is done: otherwise, a few seconds later, the call is abandoned and has failed, and
-	// another one takes its place. Until it returns, further attempts of this reaction by this
-	// Reactor fail without a call. If 100 abandoned calls have not returned, Run returns an error.
+	// ctx is done: otherwise, a few seconds later, the call counts as failed, and another reaction
+	// takes its place. Until it returns, further attempts of this reaction by this Reactor fail
+	// without a call. If 100 such calls have not returned, Run returns an error.
 	React func(ctx context.Context, r Reaction) error
 
 	Parallel int           // calls at the same time; 0 means 4

@@ -30,12 +30,12 @@ import (
 // process is killed. After an error or a panic it is called again, later each time, and given up
 // after 10 failures, in some 43 minutes: see [Store.FailedReactions]. A call that takes longer than
 // a minute has failed; if it still does not return, it is abandoned and the others go on. See
-// [Reactor] for the order of calls.
+// [Reactor] for the sequence of calls.
 //
-// No function is called for the past. On its first start, a Receiver stores the time by the
-// service's clock: what orders had reached by then is stored without calls, and so is the wearable
-// data of the first pass over the users. [ReceiverOptions.IncludePast] calls the functions for
-// that, too. If a [Reconciler] has used the database before, nothing counts as the past.
+// No function is called for the past. On its first start, a Receiver stores the service's time.
+// What orders had reached by then causes no calls, nor does the wearable data that the first pass
+// over all users reads. [ReceiverOptions.IncludePast] calls the functions for both. If a
+// [Reconciler] has used the database before, nothing counts as the past.
 //
 // # Parts
 //
@@ -54,7 +54,7 @@ type Receiver struct {
 	ended   chan struct{} // closed when Run has returned
 }
 
-// ReceiverOptions configures a [Receiver]. Secrets and Client are required.
+// ReceiverOptions configures a [Receiver]. Client, and Secrets or Verifier, are required.
 type ReceiverOptions struct {
 	// Secrets are the webhook secrets of the endpoint: one, or the old and the new one during a
 	// rotation. See [webhooks.NewVerifier].
@@ -98,8 +98,8 @@ type ReceiverOptions struct {
 // logged, they show the key and the ID of the order.
 type StoredResults struct {
 	// Key identifies the order and this version of its results: a correction has another key, a
-	// repeated call has the same. Use it as an idempotency key, or store it, so as to do nothing
-	// twice.
+	// repeated call has the same. Use it as an idempotency key, or store it, so that nothing is
+	// done twice.
 	Key uuid.UUID
 	// Order is the order. Its status may be later than that of the results.
 	Order   StoredOrder

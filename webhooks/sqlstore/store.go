@@ -17,19 +17,19 @@ import (
 	"github.com/labhealth/labhealth-go/webhooks"
 )
 
-// Store stores orders, summaries, samples and deliveries in a database, and no other events. The
-// package documentation states its guarantees. Create one with [Open]. It is safe for concurrent
-// use, and any number of processes may use the same database.
+// Store stores orders, summaries, samples and deliveries in a database. The package documentation
+// states its guarantees. Create one with [Open]. It is safe for concurrent use, and any number of
+// processes may use the same database.
 //
 // It is also a [webhooks.Deduplicator], for handlers that apply events themselves. A handler that
 // uses [Store.Receive] needs none.
 type Store struct {
 	// Version, if not nil, returns the version of a delivery, in place of the time of receipt. The
-	// greater version wins. It must always return the same value for the same message, in every
+	// greater version wins. It must always return the same value for the same delivery, in every
 	// process, and must not be changed after the first use of the store.
 	Version func(webhooks.Delivery) int64
 	// DuplicateWindow is the time for which delivery IDs are stored. 0 means 72 hours, which is
-	// longer than the sender repeats a message. It must not be changed after the first use of the
+	// longer than the sender repeats a delivery. It must not be changed after the first use of the
 	// store.
 	DuplicateWindow time.Duration
 	// Keep is the time for which samples are kept after they were measured. [Store.Maintain]
@@ -38,13 +38,13 @@ type Store struct {
 	// OneSlot makes each transaction touch one slot of users only: see [Slot]. Set it for a
 	// database that distributes the tables by their column slot: there, a transaction over several
 	// nodes costs more, and fails if one of them fails. With OneSlot, a failing slot delays no
-	// other. But each slot of a batch takes a transaction, and Receive shares no IDs with Seen and
-	// MarkSeen. It has no effect with SQLite, and must not be changed after the first use of the
-	// store.
+	// other. But each slot of a batch takes a transaction, and Seen does not find deliveries of
+	// Receive, nor Receive those of MarkSeen. It has no effect with SQLite, and must not be changed
+	// after the first use of the store.
 	OneSlot bool
 	// Reactions lists the kinds of changes that are queued for a [Reactor]; nil queues none. Set it
-	// before the first use of the store: once a [Worker], a Reactor or a [Reconciler] was started,
-	// a change has no effect, and those that are started later return an error. All processes that
+	// before the first use of the store. A change after a [Worker], Reactor or [Reconciler] was
+	// started has no effect, and any that is started later returns an error. All processes that
 	// write to the database must set the same kinds, except one that fills a new database first:
 	// see docs/store.md.
 	Reactions []ReactionKind
