@@ -201,8 +201,8 @@ func TestKilledWorkers(t *testing.T) {
 	})
 }
 
-// hostileWorker is a worker whose function fails in every way now and then, also by a statement that
-// takes too long and by ignoring its context.
+// hostileWorker is a worker whose function fails in every way now and then, also by a statement
+// that takes too long and by ignoring its context.
 func hostileWorker(store *sqlstore.Store, d database) *sqlstore.Worker {
 	apply := func(ctx context.Context, tx *sql.Tx, delivery webhooks.Delivery, c webhooks.Changes) error {
 		switch rand.IntN(60) {

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// Backlog is what a [Store] has not processed, and what an operator has to look at. Each number is at
-// most 100,000, and exact below that.
+// Backlog is what a [Store] has not processed, and what an operator has to look at. Each number is
+// at most 100,000, and exact below that.
 type Backlog struct {
 	// Waiting is the number of deliveries in the inbox that can be applied now, including those
 	// that workers have in flight, except one that is tried alone, which counts as delayed.

@@ -293,8 +293,8 @@ func (s *Store) giveBack(rows []inboxRow) {
 	}
 }
 
-// delayUser delays the deliveries of a user who is locked that failed and are due. Otherwise each of
-// them would be tried, and others wait.
+// delayUser delays the deliveries of a user who is locked that failed and are due. Otherwise each
+// of them would be tried, and others wait.
 func (s *Store) delayUser(ctx context.Context, tx *sql.Tx, user uuid.UUID, due int64) error {
 	_, err := s.exec(ctx, tx, `UPDATE labhealth_inbox SET due = $3::bigint WHERE slot = $1::smallint AND {row} IN (SELECT i.{row} FROM labhealth_inbox AS i
 		WHERE i.slot = $1::smallint AND i.part = 1 AND i.user_id = $2::uuid AND i.due <= $4::bigint{skip})`, Slot(user), user.String(), due, s.now().UnixNano())

@@ -34,8 +34,8 @@ import (
 //
 // If the transaction of a batch exceeds a time limit, that of Timeout or one of the database such
 // as statement_timeout or lock_timeout, all workers take its deliveries one at a time, small ones
-// first, and the one that Apply was called with after twice Timeout. A delivery that exceeds a limit
-// alone has failed. If it waited for a lock of PostgreSQL for a quarter of Timeout, or until
+// first, and the one that Apply was called with after twice Timeout. A delivery that exceeds a
+// limit alone has failed. If it waited for a lock of PostgreSQL for a quarter of Timeout, or until
 // lock_timeout, the attempt is not counted, and the other deliveries of its user that failed are
 // attempted later, too. So a delivery that never ends delays the others of its batch, and no
 // others, by about the limit.
