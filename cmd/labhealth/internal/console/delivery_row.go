@@ -1,7 +1,6 @@
 package console
 
 import (
-	"fmt"
 	"strconv"
 	"strings"
 	"time"
@@ -13,17 +12,10 @@ import (
 
 // deliveryRow is the data of the partial "delivery-row".
 type deliveryRow struct {
-	Number  int64
-	On      bool // its detail is shown
-	Path    string
-	Mark    deliveryMark
-	Type    eventType
-	At      time.Time
-	Time    string
-	Who     string
-	Effects []storeEffect
-	Note    toned
-	End     toned
+	inspect.Delivery
+	On    bool // its detail is shown
+	Path  string
+	Today bool
 }
 
 // toned is a text in one of the tones ok, warn and bad, or without one.
@@ -34,18 +26,6 @@ type deliveryMark struct{ Class, Shape, Text string }
 
 // eventType is the type of an event, with the part that matters most in the middle.
 type eventType struct{ Start, Middle, End string }
-
-// storeEffect is a number of changes of the store.
-type storeEffect struct {
-	Text, Title string
-	Strong      bool
-}
-
-// ElementID returns the ID of the element of the row.
-func (r deliveryRow) ElementID() string { return "d" + strconv.FormatInt(r.Number, 10) }
-
-// Say returns what is announced when the row appears.
-func (r deliveryRow) Say() string { return r.Type.String() + " " + r.Mark.Text }
 
 func (t eventType) String() string { return t.Start + t.Middle + t.End }
 
@@ -62,15 +42,17 @@ func newEventType(text string) eventType {
 }
 
 func (c *Console) deliveryRow(d inspect.Delivery, q query) deliveryRow {
-	at, now := d.ReceivedAt.In(c.zone()), c.Now().In(c.zone())
-	row := deliveryRow{Number: d.Number, Path: q.Beside(d.Number), Mark: markOf(d), Type: newEventType(d.Type), At: at, Time: at.Format("15:04:05"), Who: whoOf(d)}
-	if !sameDay(at, now) {
-		row.Time = at.Format("2 Jan 15:04")
-	}
-	row.Effects, row.Note = effectsOf(d)
-	row.End = endOf(d)
-	return row
+	return deliveryRow{Delivery: d, Path: q.Beside(d.Number), Today: sameDay(d.ReceivedAt.In(c.zone()), c.Now().In(c.zone()))}
 }
+
+// Mark is the verdict.
+func (r deliveryRow) Mark() deliveryMark { return markOf(r.Delivery) }
+
+// EventType is the type of the event.
+func (r deliveryRow) EventType() eventType { return newEventType(r.Type) }
+
+// Who is the order or the user.
+func (r deliveryRow) Who() string { return whoOf(r.Delivery) }
 
 // sameDay reports whether two times of the same zone are on one day.
 func sameDay(a, b time.Time) bool { return a.Format(time.DateOnly) == b.Format(time.DateOnly) }
@@ -126,39 +108,35 @@ func firstChars(text string, n int) string {
 	return text
 }
 
-func effectsOf(d inspect.Delivery) ([]storeEffect, toned) {
+// Counts reports whether the numbers of changes are shown: they say more than About.
+func (r deliveryRow) Counts() bool {
+	ch := r.Changes
+	return r.Mark().Shape == "v" && r.OrderID == uuid.Nil && ch.Added+ch.Updated+ch.Same+ch.Older > 0
+}
+
+// Note says what is odd, or what the event is about.
+func (r deliveryRow) Note() toned {
 	switch {
-	case d.Verdict == inspect.Rejected:
-		return nil, toned{"bad", shortReason(d.Reason)}
-	case d.DuplicateOf > 0:
-		return nil, toned{"", "duplicate of #" + strconv.FormatInt(d.DuplicateOf, 10)}
-	case d.Reason != "":
-		return nil, toned{"warn", shortReason(d.Reason)}
-	case d.Malformed > 0:
-		return nil, toned{"warn", countOf(d.Malformed, "malformed field")}
+	case r.Verdict == inspect.Rejected:
+		return toned{"bad", shortReason(r.Reason)}
+	case r.DuplicateOf > 0:
+		return toned{"", "duplicate of #" + strconv.FormatInt(r.DuplicateOf, 10)}
+	case r.Reason != "":
+		return toned{"warn", shortReason(r.Reason)}
+	case r.Malformed > 0:
+		return toned{"warn", countOf(r.Malformed, "malformed field")}
 	}
-	var effects []storeEffect
-	if d.OrderID == uuid.Nil {
-		for _, e := range []struct {
-			sign, title string
-			n           int
-		}{{"+", "added", d.Changes.Added}, {"~", "updated", d.Changes.Updated}, {"=", "the same", d.Changes.Same}, {"<", "older than the stored version", d.Changes.Older}} {
-			if e.n > 0 {
-				effects = append(effects, storeEffect{e.sign + number(e.n), e.title, e.sign == "+" || e.sign == "~"})
-			}
-		}
-	}
-	about := visible(firstChars(d.About, 60))
-	if d.OrderID != uuid.Nil && strings.Count(about, ".") == 2 && isKnownStatus(about) {
+	about := firstChars(r.About, 60)
+	if r.OrderID != uuid.Nil && strings.Count(about, ".") == 2 && isKnownStatus(about) {
 		about = firstLower(statusWords(about, ""))
 	}
-	if d.ReplayOf > 0 {
-		about = strings.TrimSuffix("replay of #"+strconv.FormatInt(d.ReplayOf, 10)+", "+about, ", ")
+	if r.ReplayOf > 0 {
+		return toned{"", strings.TrimSuffix("replay of #"+strconv.FormatInt(r.ReplayOf, 10)+", "+about, ", ")}
 	}
-	if len(effects) > 0 && d.ReplayOf == 0 {
+	if r.Counts() {
 		about = ""
 	}
-	return effects, toned{"", about}
+	return toned{"", about}
 }
 
 func firstLower(text string) string { return strings.ToLower(text[:1]) + text[1:] }
@@ -169,23 +147,6 @@ func shortReason(reason string) string {
 		return reason[:at]
 	}
 	return reason
-}
-
-func endOf(d inspect.Delivery) toned {
-	switch f := d.Forward; {
-	case d.Verdict == inspect.Rejected:
-		return toned{"faint", "not stored"}
-	case f == nil && d.DuplicateOf > 0:
-		return toned{"faint", "not forwarded"}
-	case f == nil:
-		return toned{}
-	case f.StatusCode == 0:
-		return toned{"bad", "→ no response"}
-	case f.StatusCode/100 == 2:
-		return toned{"ok", fmt.Sprintf("→ %d", f.StatusCode)}
-	default:
-		return toned{"bad", fmt.Sprintf("→ %d", f.StatusCode)}
-	}
 }
 
 // countOf returns "1 field" or "2 fields".

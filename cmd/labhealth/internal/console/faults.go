@@ -396,14 +396,7 @@ type callsView struct {
 	Calls    []*call
 	More     int // calls that are not shown
 	Since    time.Time
-	Findings []finding
-	Total    int
-}
-
-// finding is a call that created several orders.
-type finding struct {
-	*call
-	Title, Advice string
+	Findings []*call // that created several orders
 }
 
 func (c *Console) faultsPage(w http.ResponseWriter, r *http.Request) {
@@ -440,13 +433,13 @@ func (f *faults) show(view *faultsView) {
 
 func (c *Console) callsView() callsView {
 	records := c.faults.log.all(c.Server)
-	v := callsView{Strip: newStrip(records, c.Now()), Calls: groupCalls(records), Total: len(records)}
+	v := callsView{Strip: newStrip(records, c.Now()), Calls: groupCalls(records)}
 	if len(records) > 0 {
 		v.Since = records[0].At
 	}
 	for _, call := range v.Calls {
 		if len(call.Orders) > 1 && len(v.Findings) < 2 {
-			v.Findings = append(v.Findings, newFinding(call))
+			v.Findings = append(v.Findings, call)
 		}
 	}
 	if len(v.Calls) > callsShown {
@@ -454,18 +447,6 @@ func (c *Console) callsView() callsView {
 		v.Calls = v.Calls[:callsShown]
 	}
 	return v
-}
-
-func newFinding(c *call) finding {
-	what, advice := "call", "Send an X-Idempotency-Key with an order, so that the service creates it once."
-	if c.Name == "POST /v3/order/import" {
-		what, advice = "import", "Look for the sample ID before you send an import again, or use bulk.Run, which does."
-	}
-	n := number(len(c.Orders))
-	if len(c.Orders) == 2 {
-		n = "two"
-	}
-	return finding{c, "One " + what + " created " + n + " orders.", advice}
 }
 
 // faultsChanged updates the open pages after a change of what is armed.

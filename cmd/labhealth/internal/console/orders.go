@@ -100,7 +100,7 @@ func (c *Console) ordersPage(w http.ResponseWriter, r *http.Request) {
 	if c.sandbox() {
 		b.Tests, b.Started, live = c.labTests(r.Context()), c.Server.RequestCount() > 0, "orders"
 	}
-	c.fillLanes(r.Context(), b, states)
+	c.fillLanes(b, states)
 	c.render(w, r, "orders", page{Title: "Orders", Current: "orders", Live: live, Data: b})
 }
 
@@ -115,7 +115,7 @@ func boardQuery(from url.Values) query {
 }
 
 // fillLanes adds the latest orders of each lane, or the older ones of the lane in the query.
-func (c *Console) fillLanes(ctx context.Context, b *board, states []labhealthtest.OrderState) {
+func (c *Console) fillLanes(b *board, states []labhealthtest.OrderState) {
 	byLane := make([][]labhealthtest.OrderState, len(lanes))
 	for _, s := range states {
 		if isStuck(s.Status, s.Since, c.Now()) {
@@ -142,9 +142,6 @@ func (c *Console) fillLanes(ctx context.Context, b *board, states []labhealthtes
 			bl.Older = b.Query.with("lane", l.Key, "from", strconv.Itoa(end)).Address()
 		}
 		for _, s := range found[start:end] {
-			if !c.sandbox() {
-				c.countStoredResults(ctx, &s)
-			}
 			bl.Cards = append(bl.Cards, c.newCard(s, b.Query.Address()))
 		}
 		b.Lanes = append(b.Lanes, bl)
@@ -234,26 +231,6 @@ func storedState(stored sqlstore.StoredOrder) labhealthtest.OrderState {
 	return s
 }
 
-// countStoredResults adds the results that deliveries brought.
-func (c *Console) countStoredResults(ctx context.Context, s *labhealthtest.OrderState) {
-	results, err := c.readResults(ctx, s.ID)
-	if err != nil || results == nil {
-		return
-	}
-	s.Results = &labhealthtest.ResultCounts{Total: len(results.Results), Missing: len(results.MissingResults)}
-	for i := range results.Results {
-		switch v := &results.Results[i]; {
-		case v.Critical():
-			s.Results.Critical++
-		case v.Abnormal():
-			s.Results.Abnormal++
-		}
-	}
-	if results.Metadata.Interpretation != nil {
-		s.Results.Interpretation = string(*results.Metadata.Interpretation)
-	}
-}
-
 // readOrder returns an order: of the service, or of the deliveries. It is nil if there is none.
 func (c *Console) readOrder(ctx context.Context, id uuid.UUID) (*labhealth.Order, error) {
 	if c.sandbox() {
@@ -267,15 +244,6 @@ func (c *Console) readOrder(ctx context.Context, id uuid.UUID) (*labhealth.Order
 		return nil, err
 	}
 	return stored.Order, nil
-}
-
-// readResults returns the results of an order.
-func (c *Console) readResults(ctx context.Context, id uuid.UUID) (*labhealth.OrderResults, error) {
-	if c.sandbox() {
-		return c.Client.Orders.Results(ctx, id)
-	}
-	results, _, err := c.Inspector.Store.OrderResults(ctx, id)
-	return results, err
 }
 
 func (c *Console) countOrders(ctx context.Context) int {

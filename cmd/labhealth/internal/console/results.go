@@ -1,10 +1,8 @@
 package console
 
 import (
-	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"math"
 	"strconv"
 	"strings"
@@ -12,102 +10,62 @@ import (
 	"github.com/labhealth/labhealth-go"
 )
 
-// maxResults is the number of results that are shown.
-const maxResults = 500
-
 // resultsView is the data of the template "results".
 type resultsView struct {
-	Count   string // such as "10 of 11 markers, partial"
-	Flags   []flagCount
-	Rows    []resultRow
-	More    int
+	Results []resultRow
+	Missing []labhealth.MissingResult
+	Markers []labhealth.Marker // of the order
+	Partial bool
+	Flags   map[string]int // how many results have a mark, by its tone
 	Legacy  *jsonView      // results of older orders
 	Problem string         // why they could not be read
-	Markers []markerChoice // that can be corrected
-}
-
-type flagCount struct {
-	Flag flag
-	Text string
 }
 
 // flag is the mark of a result. Tone is crit, hi, lo or empty.
 type flag struct{ Tone, Text string }
 
-type markerChoice struct {
-	ID   int64
-	Name string
-}
-
-// resultRow is a result, or a missing one.
+// resultRow is a result.
 type resultRow struct {
-	Name, Value, Unit, Usual, LOINC string
-	Flag                            flag
-	Bar                             *rangeBar
-	Note                            string // in place of the bar
-	Missing                         bool
+	*labhealth.Result
+	Usual string // range
+	Flag  flag
+	Bar   *rangeBar
+	Note  string // in place of the bar
 }
 
-// newResults returns the results of an order, or nil if there are none.
+// newResults returns the results of an order, or nil if there are none. Deliveries bring none.
 func (c *Console) newResults(ctx context.Context, o *labhealth.Order, reveal bool) *resultsView {
-	results, err := c.readResults(ctx, o.ID)
+	if !c.sandbox() {
+		return nil
+	}
+	results, err := c.Client.Orders.Results(ctx, o.ID)
 	switch {
-	case errors.Is(err, labhealth.ErrNoResults) || errors.Is(err, labhealth.ErrNotFound) || err == nil && results == nil:
+	case errors.Is(err, labhealth.ErrNoResults) || errors.Is(err, labhealth.ErrNotFound):
 		return nil
 	case err != nil:
-		return &resultsView{Problem: visible(err.Error())}
+		return &resultsView{Problem: err.Error()}
 	}
-	v := &resultsView{}
+	v := &resultsView{
+		Missing: results.MissingResults, Markers: o.LabTest.Markers, Partial: results.Metadata.Status == labhealth.ResultsStatusPartial, Flags: map[string]int{},
+	}
 	if legacy := results.LegacyResults(); legacy != nil {
 		view := viewJSON(legacy, jsonOptions{Reveal: reveal})
 		v.Legacy = &view
 	}
-	n := min(len(results.Results), maxResults)
-	for i := range results.Results[:n] {
-		v.Rows = append(v.Rows, newResultRow(&results.Results[i]))
-	}
-	v.More = len(results.Results) - n
-	for _, m := range results.MissingResults[:min(len(results.MissingResults), maxResults)] {
-		v.Rows = append(v.Rows, missingRow(m))
-	}
-	v.count(o, results)
-	if c.sandbox() {
-		for _, m := range o.LabTest.Markers {
-			v.Markers = append(v.Markers, markerChoice{m.ID, visible(m.Name)})
-		}
+	for i := range results.Results {
+		row := newResultRow(&results.Results[i])
+		v.Flags[row.Flag.Tone]++
+		v.Results = append(v.Results, row)
 	}
 	return v
 }
 
-// count sums up the results.
-func (v *resultsView) count(o *labhealth.Order, results *labhealth.OrderResults) {
-	n, markers := len(results.Results), len(o.LabTest.Markers)
-	v.Count = countOf(n, "result")
-	if markers > n {
-		v.Count = fmt.Sprintf("%d of %d markers", n, markers)
-	}
-	if results.Metadata.Status == labhealth.ResultsStatusPartial {
-		v.Count += ", partial"
-	}
-	counts := map[string]int{}
-	for _, row := range v.Rows {
-		counts[row.Flag.Tone]++
-	}
-	for _, f := range []flag{{"crit", "critical"}, {"hi", "above"}, {"lo", "below"}} {
-		if counts[f.Tone] > 0 {
-			v.Flags = append(v.Flags, flagCount{f, fmt.Sprintf("%d %s", counts[f.Tone], f.Text)})
-		}
-	}
-}
-
 func newResultRow(r *labhealth.Result) resultRow {
-	row := resultRow{
-		Name: cmp.Or(r.Name, r.Slug, "no name"), Value: cmp.Or(r.Result, "none"), Unit: deref(r.Unit), LOINC: deref(r.LOINC), Flag: flagOf(r), Usual: usualRange(r),
-	}
+	row := resultRow{Result: r, Flag: flagOf(r), Usual: usualRange(r)}
 	row.Bar = newRangeBar(r, row.Flag)
 	switch {
-	case len(row.Value) > 120:
-		row.Value, row.Note = "see note", shorten([]byte(row.Value))
+	case len(r.Result) > 120:
+		row.Note = shorten([]byte(r.Result))
 	case row.Bar != nil:
 	case row.Usual == "":
 		row.Note = "no range is given"
@@ -115,21 +73,6 @@ func newResultRow(r *labhealth.Result) resultRow {
 		row.Note = "no number, no range to draw"
 	}
 	return row
-}
-
-func missingRow(m labhealth.MissingResult) resultRow {
-	reason := words(string(m.InferredFailureType))
-	if note := deref(m.Note); note != "" {
-		reason += ": " + shorten([]byte(note))
-	}
-	return resultRow{Name: cmp.Or(m.Name, m.Slug, "no name"), Note: reason, LOINC: deref(m.LOINC), Flag: flag{"", "Missing"}, Missing: true}
-}
-
-func deref(p *string) string {
-	if p == nil {
-		return ""
-	}
-	return *p
 }
 
 // flagOf returns what the service says of a result.
@@ -159,7 +102,10 @@ func usualRange(r *labhealth.Result) string {
 	case high != nil:
 		return "≤ " + numberText(*high)
 	}
-	return firstChars(deref(r.ReferenceRange), 40)
+	if r.ReferenceRange != nil {
+		return firstChars(*r.ReferenceRange, 40)
+	}
+	return ""
 }
 
 func numberText(v float64) string { return strconv.FormatFloat(v, 'g', 6, 64) }
