@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"iter"
 	"slices"
 	"strings"
 	"testing"
@@ -147,51 +146,6 @@ func TestPricing(t *testing.T) {
 	// A change leaves the rest as it was.
 	got.Pricing.Data["901"].Modifiers[0].DeltaAmountMinor.Maximum = 0
 	equal(t, strings.Replace(compact.String(), `"delta_amount_minor":-250`, `"delta_amount_minor":{"minimum":-250,"maximum":0}`, 1), encoded(t, got))
-}
-
-// The iterators over markers end at the total, and stop at a page that repeats an earlier one.
-func TestMarkerPages(t *testing.T) {
-	page := func(number int, total string, ids ...int) reply {
-		var markers []string
-		for _, id := range ids {
-			markers = append(markers, fmt.Sprintf(`{"id":%d,"name":"m"}`, id))
-		}
-		return reply{status: 200, body: fmt.Sprintf(`{"markers":[%s],"total":%s,"page":%d,"size":2,"pages":null}`, strings.Join(markers, ","), total, number)}
-	}
-	for _, test := range []struct {
-		name    string
-		replies []reply
-		want    int
-		reason  string
-	}{
-		{"with a total", []reply{page(1, "4", 1, 2), page(2, "4", 3, 4)}, 4, ""},
-		{"without a total", []reply{page(1, "null", 1, 2), page(2, "null", 3)}, 3, ""},
-		{"no markers", []reply{page(1, "0")}, 0, ""},
-		{"repeated", []reply{page(1, "9", 1, 2), page(2, "9", 2, 1)}, 2, "it repeats an earlier page"},
-		{"without IDs", []reply{page(1, "4", 0, 0), page(2, "4", 0, 0)}, 2, "it repeats an earlier page"},
-		{"another page", []reply{page(7, "9", 1, 2)}, 0, "it is not the requested page"},
-	} {
-		order := labhealth.OrderSetRequest{LabTestIDs: []uuid.UUID{labTestID}}
-		for op, all := range map[string]func(*labhealth.Client) iter.Seq2[*labhealth.Marker, error]{
-			"GET /v3/lab_tests/markers": func(c *labhealth.Client) iter.Seq2[*labhealth.Marker, error] {
-				return c.LabTests.AllMarkers(t.Context(), labhealth.ListMarkersParams{Size: 2})
-			},
-			"GET /v3/lab_tests/{lab_test_id}/markers": func(c *labhealth.Client) iter.Seq2[*labhealth.Marker, error] {
-				return c.LabTests.AllMarkersOfTest(t.Context(), labTestID, labhealth.ListMarkersOfTestParams{Size: 2})
-			},
-			"POST /v3/lab_tests/list_order_set_markers": func(c *labhealth.Client) iter.Seq2[*labhealth.Marker, error] {
-				return c.LabTests.AllMarkersOfOrderSet(t.Context(), order, labhealth.ListMarkersOfOrderSetParams{Size: 2})
-			},
-		} {
-			client, s := scripted(t, test.replies)
-			n, err := count(all(client))
-			var bad *labhealth.DecodeError
-			if errors.As(err, &bad) != (test.reason != "") || bad != nil && (bad.Reason != test.reason || bad.Op != op) {
-				t.Errorf("%s, %s: %v", test.name, op, err)
-			}
-			equal(t, []int{test.want, len(test.replies)}, []int{n, len(s.sent)})
-		}
-	}
 }
 
 // A POST that only reads is not repeated either, unless it was provably not processed.

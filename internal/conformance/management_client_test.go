@@ -518,42 +518,24 @@ func TestManagementErrors(t *testing.T) {
 func TestManagementUnreadable(t *testing.T) {
 	us, sandbox := labhealth.RegionUS, labhealth.TeamEnvironmentSandbox
 	for _, test := range []struct {
-		name string
-		call func(*management.Client) error
-		want string
+		method string
+		args   []any
+		want   string
 	}{
-		{"organisation", func(c *management.Client) error { _, err := c.Organisation.Get(t.Context()); return err }, "it has no readable organisation id"},
-		{"team", func(c *management.Client) error {
-			_, err := c.Teams.Get(t.Context(), testTeam, management.GetTeamParams{})
-			return err
-		}, "it has no readable team id"},
-		{"resolved team", func(c *management.Client) error { _, err := c.Teams.Resolve(t.Context(), "x"); return err }, "it has no readable team id"},
-		{"token", func(c *management.Client) error {
-			_, err := c.Teams.CreateAccessToken(t.Context(), testTeam, sandbox)
-			return err
-		}, "it has no readable access token"},
-		{"management key", func(c *management.Client) error {
-			_, err := c.Keys.Update(t.Context(), testKeyID, management.UpdateKeyBody{})
-			return err
-		}, "it has no readable key id"},
-		{"webhook", func(c *management.Client) error {
-			_, err := c.Webhooks.Get(t.Context(), testTeam, sandbox, "ep_1")
-			return err
-		}, "it has no readable webhook id"},
-		{"secret", func(c *management.Client) error {
-			_, err := c.Webhooks.Secret(t.Context(), testTeam, sandbox, "ep_1")
-			return err
-		}, "it has no readable key"},
-		{"team API key", func(c *management.Client) error {
-			_, err := c.TeamAPIKeys.Create(t.Context(), sandbox, us, management.CreateTeamAPIKeyBody{Label: "x", TeamID: testTeam})
-			return err
-		}, "it has no readable key id"},
+		{"Organisation.Get", nil, "it has no readable organisation id"},
+		{"Teams.Get", []any{testTeam, management.GetTeamParams{}}, "it has no readable team id"},
+		{"Teams.Resolve", []any{"x"}, "it has no readable team id"},
+		{"Teams.CreateAccessToken", []any{testTeam, sandbox}, "it has no readable access token"},
+		{"Keys.Update", []any{testKeyID, management.UpdateKeyBody{}}, "it has no readable key id"},
+		{"Webhooks.Get", []any{testTeam, sandbox, "ep_1"}, "it has no readable webhook id"},
+		{"Webhooks.Secret", []any{testTeam, sandbox, "ep_1"}, "it has no readable key"},
+		{"TeamAPIKeys.Create", []any{sandbox, us, management.CreateTeamAPIKeyBody{Label: "x", TeamID: testTeam}}, "it has no readable key id"},
 	} {
 		client, _ := managing(t, []reply{{status: 200, body: `{"other":"hunter2"}`}})
-		err := test.call(client)
+		_, err := callMethod(t.Context(), client, test.method, test.args)
 		var bad *labhealth.DecodeError
 		if !errors.As(err, &bad) || bad.Reason != test.want || strings.Contains(err.Error(), hidden) {
-			t.Errorf("%s: %v", test.name, err)
+			t.Errorf("%s: %v", test.method, err)
 		}
 	}
 }
@@ -561,20 +543,17 @@ func TestManagementUnreadable(t *testing.T) {
 // An empty response is a 204 or another 2xx without HTML, which may come from a proxy.
 func TestManagementNoContent(t *testing.T) {
 	sandbox := labhealth.TeamEnvironmentSandbox
-	calls := map[string]func(*management.Client) error{
-		"webhook": func(c *management.Client) error {
-			return c.Webhooks.Delete(t.Context(), testTeam, sandbox, "ep_1")
-		},
-		"headers": func(c *management.Client) error {
-			return c.Webhooks.ReplaceHeaders(t.Context(), testTeam, sandbox, "ep_1", nil)
-		},
-		"rotation": func(c *management.Client) error {
-			return c.Webhooks.RotateSecret(t.Context(), testTeam, sandbox, "ep_1", "")
-		},
-		"key":  func(c *management.Client) error { return c.Keys.Delete(t.Context(), testKeyID) },
-		"team": func(c *management.Client) error { return c.Teams.Delete(t.Context(), testTeam) },
-	}
-	for name, call := range calls {
+	for name, args := range map[string][]any{
+		"Webhooks.Delete":         {testTeam, sandbox, "ep_1"},
+		"Webhooks.ReplaceHeaders": {testTeam, sandbox, "ep_1", nil},
+		"Webhooks.RotateSecret":   {testTeam, sandbox, "ep_1", ""},
+		"Keys.Delete":             {testKeyID},
+		"Teams.Delete":            {testTeam},
+	} {
+		call := func(client *management.Client) error {
+			_, err := callMethod(t.Context(), client, name, args)
+			return err
+		}
 		for _, r := range []reply{{status: 204}, {status: 200}, {status: 200, body: "null"}, {status: 200, body: `{"id":"x"}`}} {
 			client, _ := managing(t, []reply{r})
 			if err := call(client); err != nil {
@@ -599,21 +578,6 @@ func TestManagementNoContent(t *testing.T) {
 			t.Errorf("%s, cut short: %v, outcome %s", name, err, labhealth.OutcomeOf(err))
 		}
 	}
-}
-
-func TestManagementDo(t *testing.T) {
-	client, s := managing(t, []reply{{status: 200, body: `{"id":"6f1c9b1e-3d7a-4a55-9c0e-5b8f2d4e7a11","name":"Clinic"}`}})
-	var team management.Team
-	err := client.Do(t.Context(), "PUT", "/v1/org/"+testOrg.String()+"/anything", map[string]int{"a": 1}, &team, labhealth.WithQuery("b", "2"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	equal(t, "Clinic", team.Name)
-	equal(t, sent{Method: "PUT", URL: managementURL + "/v1/org/6f1c9b1e-3d7a-4a55-9c0e-5b8f2d4e7a10/anything?b=2", Body: `{"a":1}`, Header: http.Header{
-		"Accept": {"application/json"}, "Content-Type": {"application/json"}, "User-Agent": {"labhealth-go/0.1.0"},
-		"X-Management-Key": {managementKey},
-	}}, s.only(t))
-	client.CloseIdleConnections()
 }
 
 // The public API reference makes the list of lab accounts optional.

@@ -54,42 +54,6 @@ func checkRejected(t testing.TB, err error, op string, status int, detail string
 	equal(t, labhealth.OutcomeRejected, labhealth.OutcomeOf(err))
 }
 
-// The rejection of the closed beta has no documented status or body. Any is an *APIError.
-func TestServiceClosedBeta(t *testing.T) {
-	srv, client := serve(t)
-	body := plainImport(srv, srv.AddUser("ada"), "SAMPLE-1")
-	for _, test := range []struct {
-		status        int
-		body          string
-		text          string
-		detail        string
-		sameAsUnknown bool
-	}{
-		{403, `{"detail":"This endpoint is in closed beta"}`, "403 Forbidden: rejected (the team is not enabled for this closed beta: ask the service for access)", `"This endpoint is in closed beta"`, false},
-		{400, `{"detail":{"error_type":"NOT_ENABLED"}}`, "400 Bad Request: rejected (see APIError.Body)", `{"error_type":"NOT_ENABLED"}`, false},
-		{404, `Not found`, "404 Not Found: rejected (no such path: check the base URL and WithPath, and whether the team is enabled for this closed beta)", "", false},
-		{402, `This endpoint is in closed beta`, "402 Payment Required: rejected (the team is not enabled for this closed beta: ask the service for access)", "", false},
-		{501, `{"detail":"soon"}`, "501 Not Implemented: outcome unknown (APIError.Message has the service's text; check whether it took effect before you repeat it)", `"soon"`, true},
-	} {
-		srv.RejectImports(test.status, test.body)
-		_, err := client.Orders.Import(t.Context(), body)
-		e := apiError(t, err)
-		equal(t, "labhealth: POST /v3/order/import: "+test.text+" (request "+e.RequestID+")", errorText(err))
-		equal(t, test.body, string(e.Body()))
-		equal(t, test.detail, string(e.Detail()))
-		want := labhealth.OutcomeRejected
-		if test.sameAsUnknown {
-			want = labhealth.OutcomeUnknown
-		}
-		equal(t, want, labhealth.OutcomeOf(err))
-	}
-	equal(t, 5, len(srv.Requests()))
-	srv.RejectImports(0, "")
-	if _, err := client.Orders.Import(t.Context(), body); err != nil {
-		t.Error(err)
-	}
-}
-
 // The client and the service find the same invalid fields.
 func TestServiceValidation(t *testing.T) {
 	srv, client := serve(t)
