@@ -58,13 +58,13 @@ type decoder struct {
 	dropped  int  // problems that dropProblems dropped
 	path     []step
 
-	copies   bool   // data is not kept: the document at its start gets a copy
-	parts    []part // of that document
-	document int    // number of the document among those in data
-	expected int    // start of the list that is expected to be the rest of data, plus 1, or 0
-	slabs    []slab // by the ids of memories and lists
-	touched  []int  // indexes of the slabs in use
-	orders   []*order
+	copies   bool    // data is not kept: the document at its start gets a copy
+	parts    []part  // of that document
+	document int     // number of the document among those in data
+	expected int     // start of the list that is expected to be the rest of data, plus 1, or 0
+	slabs    []slab  // by the ids of memories and lists
+	touched  []int   // indexes of the slabs in use
+	orders   []order // by the ids of plans
 	moved    [2]list // a list that is moved, before and after
 
 	strings stringMode

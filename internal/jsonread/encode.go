@@ -687,17 +687,17 @@ func (p *encodingPlan) appendFields(list []rawField, matches []match, raw []byte
 	var seen uint64
 	next := 0
 	for more := m.open('}'); more; more = m.more('}') {
-		rf := rawField{start: m.i, index: -1}
-		n, known := m.field(p, next)
-		rf.value = m.i
-		if known {
-			rf.index, next = n, n+1
+		start := m.i
+		n := m.field(p, next)
+		rf := rawField{start: start, index: n, value: m.i}
+		if n >= 0 {
+			next = n + 1
 			seen |= 1 << n
 			m.same = 0
 			matches[n] = m.fieldOf(p, n, v)
 			rf.same = m.same
 		}
-		if !known || matches[n] != same {
+		if n < 0 || matches[n] != same {
 			skipped := FastScanner{Data: raw, Pos: rf.value}
 			skipped.Skip(1)
 			m.i, m.depth = skipped.Pos, 1

@@ -127,25 +127,12 @@ func (p *plan) find(name []byte) *field {
 // without waiting for the field before.
 type order [2 * mostFields]uint8
 
-// orderOf returns what is known of the order of the fields.
+// orderOf returns what is known of the order of the fields, at first nothing.
 func (d *decoder) orderOf(p *plan) *order {
-	if p.id < len(d.orders) && d.orders[p.id] != nil {
-		return d.orders[p.id]
+	if p.id >= len(d.orders) {
+		d.orders = append(d.orders, make([]order, p.id+1-len(d.orders))...)
 	}
-	return d.newOrder(p)
-}
-
-//go:noinline // it is rare
-func (d *decoder) newOrder(p *plan) *order {
-	for p.id >= len(d.orders) {
-		d.orders = append(d.orders, nil)
-	}
-	o := new(order)
-	for n := range o {
-		o[n] = uint8(n)
-	}
-	d.orders[p.id] = o
-	return o
+	return &d.orders[p.id]
 }
 
 // members is what is known of the object that is decoded.
@@ -217,15 +204,7 @@ func (p *plan) next(d *decoder, m *members) *field {
 // steps over the latter and returns nil.
 func (p *plan) field(d *decoder, m *members) *field {
 	d.space()
-	var name []byte
-	fast := FastScanner{Data: d.data, Pos: d.i}
-	name, ok := fast.name()
-	if ok {
-		d.i = fast.Pos
-	} else {
-		name = d.name()
-	}
-	f := p.find(name)
+	f := p.find(d.name())
 	if f == nil {
 		d.skip()
 		return nil

@@ -67,8 +67,8 @@ func (m *matcher) fields(p *encodingPlan, v place) match {
 	var seen uint64
 	next := 0
 	for more := m.open('}'); more; more = m.more('}') {
-		n, known := m.field(p, next)
-		if !known {
+		n := m.field(p, next)
+		if n < 0 {
 			m.skip()
 			continue
 		}
@@ -98,7 +98,7 @@ func (p *encodingPlan) hasAgain(n int, value scanner) bool {
 	m := matcher{scanner: value}
 	m.skip()
 	for more := m.more('}'); more; more = m.more('}') {
-		if found, known := m.field(p, n); known && found == n {
+		if m.field(p, n) == n {
 			return true
 		}
 		m.skip()
@@ -106,16 +106,16 @@ func (p *encodingPlan) hasAgain(n int, value scanner) bool {
 	return false
 }
 
-// field reads a field's name and returns its index in the plan. It tries the likely one first.
-func (m *matcher) field(p *encodingPlan, likely int) (n int, known bool) {
+// field reads a field's name and returns its index in the plan, -1 if it has none. It tries the
+// likely one first.
+func (m *matcher) field(p *encodingPlan, likely int) int {
 	if likely < len(p.fields) && m.skipName(p.fields[likely].quoted) {
-		return likely, true
+		return likely
 	}
-	f := p.find(m.name())
-	if f == nil {
-		return 0, false
+	if f := p.find(m.name()); f != nil {
+		return int(f.number)
 	}
-	return int(f.number), true
+	return -1
 }
 
 // absent compares field n of the struct at v with that of an object without it.

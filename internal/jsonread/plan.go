@@ -189,20 +189,15 @@ func parseDefault(t reflect.Type, value string) reflect.Value {
 
 // setDefault sets the field at to, which is zero.
 func (f *field) setDefault(to place) {
-	if f.def.Kind() != reflect.Pointer {
-		f.copyDefault(to, f.def)
-		return
-	}
-	p := reflect.New(f.def.Type().Elem())
-	p.Elem().Set(f.def.Elem())
-	to.value(f.variable).Set(p)
-}
-
-func (f *field) copyDefault(to place, def reflect.Value) {
-	if def.Kind() == reflect.Bool {
-		*at[bool](to) = def.Bool()
-	} else {
-		*at[string](to) = def.String()
+	switch f.def.Kind() {
+	case reflect.Bool:
+		*at[bool](to) = f.def.Bool()
+	case reflect.String:
+		*at[string](to) = f.def.String()
+	default: // each value gets its own
+		p := reflect.New(f.def.Type().Elem())
+		p.Elem().Set(f.def.Elem())
+		to.value(f.variable).Set(p)
 	}
 }
 

@@ -14,6 +14,7 @@ import (
 // released: it is left to the garbage collector.
 type buffer struct {
 	data []byte // its length is its capacity
+	used int    // how much of it a Read had
 	pool *sync.Pool
 }
 
@@ -45,13 +46,14 @@ func newBuffer(size int64) *buffer {
 	return &buffer{data: make([]byte, size)}
 }
 
-// release makes b available to other calls. b may be nil. All of it is erased: a Read may use all
-// of its buffer, and that of a custom http.RoundTripper may report that it read more than it wrote.
+// release makes b available to other calls. b may be nil. All that a Read had is erased: it may use
+// all of its buffer, and that of a custom http.RoundTripper may report that it read more than it
+// wrote.
 func (b *buffer) release() {
 	if b == nil {
 		return
 	}
-	clear(b.data)
+	clear(b.data[:b.used])
 	for i := 0; Poison && i < len(b.data); i++ {
 		b.data[i] = 0xFF
 	}
@@ -71,10 +73,10 @@ func readAll(resp *http.Response, limit int64) ([]byte, *buffer, error) {
 	if n := resp.ContentLength; n >= 0 {
 		size = min(n, largestBuffer-1) + 1 // one more, so that the end is found without growing
 	}
-	b := newBuffer(min(size, limit+1))
-	n := 0
+	n, end := 0, int(min(size, limit+1))
+	b := newBuffer(int64(end))
 	for {
-		end := int(min(int64(len(b.data)), limit+1))
+		b.used = end
 		got, err := resp.Body.Read(b.data[n:end:end])
 		n += got
 		switch {
@@ -85,10 +87,13 @@ func readAll(resp *http.Response, limit int64) ([]byte, *buffer, error) {
 		case err != nil:
 			return b.data[:n:n], nil, err
 		case n == end:
-			next := newBuffer(min(2*int64(end), limit+1))
-			copy(next.data, b.data[:n])
-			b.release()
-			b = next
+			if end == len(b.data) {
+				next := newBuffer(min(2*int64(end), limit+1))
+				copy(next.data, b.data)
+				b.release()
+				b = next
+			}
+			end = int(min(int64(len(b.data)), limit+1))
 		}
 	}
 }
