@@ -9,12 +9,17 @@ import (
 	"errors"
 	"fmt"
 	"hash/crc32"
+	"io"
 	"io/fs"
+	"log/slog"
 	"math/rand/v2"
+	"net"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"regexp"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -484,7 +489,176 @@ func change(random *rand.Rand, rows []labhealth.ImportOrderBody) []labhealth.Imp
 	return rows
 }
 
+// connections counts open connections. Unlike a sync.WaitGroup it may be incremented during wait.
+type connections struct {
+	mu   sync.Mutex
+	n    int
+	none chan bool // closed when n becomes 0; nil without a waiter
+}
+
+func (c *connections) add(n int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.n += n; c.n == 0 && c.none != nil {
+		close(c.none)
+		c.none = nil
+	}
+}
+
+// wait waits until no connection is open.
+func (c *connections) wait() {
+	c.mu.Lock()
+	if c.n == 0 {
+		c.mu.Unlock()
+		return
+	}
+	if c.none == nil {
+		c.none = make(chan bool)
+	}
+	none := c.none
+	c.mu.Unlock()
+	<-none
+}
+
+// TestAttackProcesses is like TestAttack with processes that are killed, and a service on the
+// loopback interface:
+//
+//	go test -run TestAttackProcesses ./bulk                                             2 rounds
+//	LABHEALTH_TEST_LONG=1 go test -run TestAttackProcesses ./bulk                       10 rounds
+//	LABHEALTH_ATTACK_ROUNDS=100 go test -run TestAttackProcesses -timeout 1h ./bulk     as many
+func TestAttackProcesses(t *testing.T) {
+	t.Parallel()
+	if runtime.GOOS == "windows" {
+		t.Skip("a killed process looks like a failed one")
+	}
+	rounds := 2
+	if os.Getenv("LABHEALTH_TEST_LONG") != "" {
+		rounds = 10
+	}
+	if n, err := strconv.Atoi(os.Getenv("LABHEALTH_ATTACK_ROUNDS")); err == nil {
+		rounds = n
+	}
+	for range rounds {
+		seed := rand.Uint64N(1 << 40)
+		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
+			t.Parallel()
+			attackProcesses(t, seed)
+		})
+	}
+}
+
+// attackedTimeout and attackedSettle are the options of the attacked process.
+const attackedTimeout, attackedSettle = 300 * time.Millisecond, 600 * time.Millisecond
+
+// playAttacked runs an import. Its exit status is 0 when the import is finished.
+func playAttacked() int {
+	offset := clockOffset(rand.Int64N)
+	report, err := importHere(bulk.Options{
+		Timeout: attackedTimeout, Settle: attackedSettle, RejectionLimit: -1,
+		Now: func() time.Time { return time.Now().Round(0).Add(offset) },
+	})
+	if err != nil || !report.Done() {
+		fmt.Fprintln(os.Stderr, errors.Join(err, errors.New("not done")))
+		return 1
+	}
+	return 0
+}
+
 // clockOffset returns how far a clock is off: up to two days.
 func clockOffset(int64N func(int64) int64) time.Duration {
 	return time.Duration(int64N(int64(96*time.Hour))) - 48*time.Hour
+}
+
+func attackProcesses(t *testing.T, seed uint64) {
+	random := rand.New(rand.NewPCG(seed, 1))
+	s := &attackService{random: rand.New(rand.NewPCG(seed, 2)), settle: attackedSettle, upper: seed%2 == 0}
+	var open connections
+	server := s.serve(&open)
+	defer server.Close()
+	dir := t.TempDir()
+	journalPath := filepath.Join(dir, "run.journal")
+	rows := attackRows(random, 60)
+	var log []string
+	var history [][]byte
+	for n, last := 1, 4+random.IntN(3); n <= last+1; n++ {
+		writeLines(t, filepath.Join(dir, "orders.jsonl"), rows)
+		s.mu.Lock()
+		s.calm = n > last
+		s.mu.Unlock()
+		killAfter := 10 * time.Minute
+		if n <= last {
+			killAfter = time.Duration(random.Float64() * float64(attackedSettle))
+		}
+		outcome := runAttacked(t, dir, server.URL, killAfter)
+		content, err := os.ReadFile(journalPath)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			t.Fatal(err)
+		}
+		log = append(log, fmt.Sprintf("run %d: %s; %d bytes", n, outcome, len(content)))
+		if n > last || len(content) == 0 {
+			continue
+		}
+		history = append(history, content)
+		if random.IntN(2) == 0 {
+			// Attempts that the journal is going to lose are finished: nobody can find others.
+			open.wait()
+			s.pending.Wait()
+			damaged, description := damage(random, content, history)
+			log = append(log, description)
+			if err := os.WriteFile(journalPath, damaged, 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if random.IntN(2) == 0 {
+			rows = change(random, rows)
+		}
+	}
+	open.wait()
+	s.pending.Wait()
+	s.checkUnique(t, strings.Join(log, "\n"))
+	t.Logf("%d requests, %d orders, %d lists: %s", s.sent, len(s.orders), s.lists, strings.Join(log, "\n"))
+}
+
+// serve starts the service on the loopback interface and counts its open connections.
+func (s *attackService) serve(open *connections) *httptest.Server {
+	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		requestBody, err := io.ReadAll(req.Body)
+		if err != nil {
+			panic(http.ErrAbortHandler)
+		}
+		status, body := s.respond(req, requestBody)
+		if status == 0 {
+			panic(http.ErrAbortHandler)
+		}
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(status)
+		io.WriteString(w, body)
+	}))
+	server.Config.ErrorLog = slog.NewLogLogger(slog.DiscardHandler, slog.LevelError)
+	server.Config.ConnState = func(_ net.Conn, state http.ConnState) {
+		switch state {
+		case http.StateNew:
+			open.add(1)
+		case http.StateClosed, http.StateHijacked:
+			open.add(-1)
+		}
+	}
+	server.Start()
+	return server
+}
+
+// runAttacked starts the attacked process, kills it after a while, and describes its exit.
+func runAttacked(t *testing.T, dir, url string, killAfter time.Duration) string {
+	t.Helper()
+	cmd := role(t, "attacked", "LABHEALTH_URL="+url, "LABHEALTH_API_KEY=sk_test_0123456789")
+	cmd.Dir = dir
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	timer := time.AfterFunc(killAfter, func() { cmd.Process.Kill() })
+	err := cmd.Wait()
+	timer.Stop()
+	return fmt.Sprintf("%v, %s", err, strings.TrimSpace(stderr.String()))
 }

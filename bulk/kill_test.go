@@ -44,6 +44,9 @@ func playRole(role string) int {
 		return playService()
 	case "importer":
 		return playImporter()
+	case "attacked":
+		return playAttacked()
+	case "spreadsheet":
 	case "stopped":
 		return playStopped()
 	}
