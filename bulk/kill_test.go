@@ -46,7 +46,6 @@ func playRole(role string) int {
 		return playImporter()
 	case "attacked":
 		return playAttacked()
-	case "spreadsheet":
 	case "stopped":
 		return playStopped()
 	}
