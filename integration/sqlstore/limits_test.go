@@ -171,12 +171,12 @@ func TestNeverEnding(t *testing.T) {
 				if applied.Add(int64(s.Applied)); err != nil && s.Batch > 1 {
 					spoiled.Add(1)
 				}
-				if s.Applied+s.Dead > 0 && count(t, db, "labhealth_inbox") == 0 {
-					cancel()
-				}
 			}
 			workers.Go(func() { worker.Run(ctx) })
 		}
+		eventually(t, "an empty inbox", func() bool { return count(t, db, "labhealth_inbox") == 0 })
+		eventually(t, "all to be applied", func() bool { return applied.Load() >= good }) // a commit is visible before it returns
+		cancel()
 		workers.Wait()
 		if n := applied.Load(); n != good {
 			t.Errorf("%d applied, want %d", n, good)
