@@ -39,7 +39,8 @@ func outcomes(t *testing.T, w *sqlstore.Worker, db *sql.DB) (sum sqlstore.Step, 
 		step, err := w.Step(t.Context())
 		if err != nil {
 			var e *sqlstore.Error
-			if failed++; !errors.As(err, &e) || !e.TimedOut || step.Batch < 2 || failed > 50 {
+			// On a slow machine, a step may take nothing within the limit.
+			if failed++; !errors.As(err, &e) || !e.TimedOut || step.Batch == 1 || failed > 50 {
 				t.Fatalf("%+v %v", step, err)
 			}
 		}
