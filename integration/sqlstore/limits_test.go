@@ -39,7 +39,8 @@ func outcomes(t *testing.T, w *sqlstore.Worker, db *sql.DB) (sum sqlstore.Step, 
 		step, err := w.Step(t.Context())
 		if err != nil {
 			var e *sqlstore.Error
-			if failed++; !errors.As(err, &e) || !e.TimedOut || step.Batch < 2 || failed > 50 {
+			// On a slow machine, a step may take nothing within the limit.
+			if failed++; !errors.As(err, &e) || !e.TimedOut || step.Batch == 1 || failed > 50 {
 				t.Fatalf("%+v %v", step, err)
 			}
 		}
@@ -171,12 +172,12 @@ func TestNeverEnding(t *testing.T) {
 				if applied.Add(int64(s.Applied)); err != nil && s.Batch > 1 {
 					spoiled.Add(1)
 				}
-				if s.Applied+s.Dead > 0 && count(t, db, "labhealth_inbox") == 0 {
-					cancel()
-				}
 			}
 			workers.Go(func() { worker.Run(ctx) })
 		}
+		eventually(t, "an empty inbox", func() bool { return count(t, db, "labhealth_inbox") == 0 })
+		eventually(t, "all to be applied", func() bool { return applied.Load() >= good }) // a commit is visible before it returns
+		cancel()
 		workers.Wait()
 		if n := applied.Load(); n != good {
 			t.Errorf("%d applied, want %d", n, good)
