@@ -552,3 +552,27 @@ func TestNamesOfAnyLength(t *testing.T) {
 		}
 	}
 }
+
+// A name that differs from that of a field in a few bits, which its later bytes have too, is another
+// one.
+func TestNamesDifferInAnyBit(t *testing.T) {
+	var v struct {
+		Name string `json:"abcdefghijklmnopqrstu"`
+	}
+	const name = "abcdefghijklmnopqrstu"
+	space := strings.Repeat(" ", 100) // what is near the end of a document is compared otherwise
+	for i := range name {
+		for bit := range 7 {
+			other := []byte(name)
+			if other[i] ^= 1 << bit; other[i] < ' ' || other[i] == '"' || other[i] == '\\' {
+				continue
+			}
+			if err := Unmarshal([]byte(`{"`+string(other)+`":"x"`+space+`}`), &v); err != nil || v.Name != "" {
+				t.Errorf("%s: %q, %v", other, v.Name, err)
+			}
+		}
+	}
+	if err := Unmarshal([]byte(`{"`+name+`":"x"`+space+`}`), &v); err != nil || v.Name != "x" {
+		t.Error(v.Name, err)
+	}
+}
