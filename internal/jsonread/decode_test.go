@@ -553,8 +553,7 @@ func TestNamesOfAnyLength(t *testing.T) {
 	}
 }
 
-// A name that differs from that of a field in a few bits, which its later bytes have too, is another
-// one.
+// A name that differs from that of a field in one bit is another one.
 func TestNamesDifferInAnyBit(t *testing.T) {
 	var v struct {
 		Name string `json:"abcdefghijklmnopqrstu"`
