@@ -79,7 +79,7 @@ func slot(w keyWords) uint8 {
 // wait for each other, because the order of the fields that are looked up cannot be foreseen.
 func (p *plan) findAt(here *[ahead]byte) *field {
 	w := wordsAt(here)
-	first, second, third := quotes(w.first|opening), quotes(w.second), quotes(w.third)
+	first, second, third := quotes(w.first|1), quotes(w.second), quotes(w.third) // not the quote before the name
 	inFirst := int64(first|-first) >> 63
 	inSecond := int64(second|-second) >> 63
 	w.first &= first ^ (first - 1)
@@ -92,9 +92,6 @@ func (p *plan) findAt(here *[ahead]byte) *field {
 	}
 	return nil
 }
-
-// opening makes the quote before a name another byte.
-const opening = 1
 
 // quotes returns the high bit of the first byte, in little-endian order, that is a quote. The bits
 // above it can be wrong.

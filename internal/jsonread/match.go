@@ -109,13 +109,24 @@ func (p *encodingPlan) hasAgain(n int, value scanner) bool {
 // field reads a field's name and returns its index in the plan, -1 if it has none. It tries the
 // likely one first.
 func (m *matcher) field(p *encodingPlan, likely int) int {
-	if likely < len(p.fields) && m.skipName(p.fields[likely].quoted) {
-		return likely
+	var f *field
+	if len(m.data)-m.i > 2*ahead {
+		here := bytesAt(m.data, m.i)
+		if likely < len(p.fields) && p.plan.fields[likely].startsAt(here) {
+			f = &p.plan.fields[likely]
+		} else {
+			f = p.findAt(here)
+		}
 	}
-	if f := p.find(m.name()); f != nil {
-		return int(f.number)
+	if f == nil || f.long {
+		if f = p.find(m.name()); f == nil {
+			return -1
+		}
+	} else {
+		m.i += int(f.length)
+		m.space()
 	}
-	return -1
+	return int(f.number)
 }
 
 // absent compares field n of the struct at v with that of an object without it.

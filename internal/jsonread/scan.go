@@ -219,15 +219,3 @@ func (s *scanner) name() []byte {
 	s.space()
 	return name
 }
-
-// skipName steps to a field's value if its name is the expected one: its name in quotes and a
-// colon, as the service writes it.
-func (s *scanner) skipName(expected string) bool {
-	rest := s.data[s.i:]
-	if len(rest) < len(expected) || string(rest[:len(expected)]) != expected {
-		return false
-	}
-	s.i += len(expected)
-	s.space()
-	return true
-}
