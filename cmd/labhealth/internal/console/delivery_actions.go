@@ -141,7 +141,10 @@ func (c *Console) replayed(ctx context.Context, text string, numbers []int64) (d
 		text = fmt.Sprintf("Replayed %d times.", len(numbers))
 	}
 	d, ok, err := c.Inspector.Get(ctx, numbers[0])
-	if err != nil || !ok || d.Forward == nil {
+	if err != nil {
+		return "", warning(text)
+	}
+	if !ok || d.Forward == nil {
 		return text, nil
 	}
 	if d.Forward.StatusCode == 0 {

@@ -134,7 +134,7 @@ type eventDelivery struct {
 	lost, dropped      int // on the network of the sandbox: responses, and events that never arrived
 }
 
-// words says what became of the event, which is sent only if the team asks for it if it is optional.
+// words says what became of the event. An optional one is sent only if the team asks for it.
 func (d eventDelivery) words(optional bool) string {
 	switch {
 	case d.first == 0 && d.dropped > 0:

@@ -164,8 +164,8 @@ func midnight(t time.Time) time.Time {
 	return time.Date(year, month, day, 0, 0, 0, 0, time.UTC)
 }
 
-// nearestDay returns the last day with samples before a span without any, or else the first after it,
-// or nil.
+// nearestDay returns the last day with samples before a span without any, or else the first after
+// it, or nil.
 func (c *Console) nearestDay(ctx context.Context, userID uuid.UUID, s span, at func(span) string) *nearest {
 	from, to := s.limits()
 	found, ok, err := c.Inspector.LastSample(ctx, userID, to)
