@@ -76,8 +76,8 @@ type requestLog struct {
 
 func newRequestLog() *requestLog { return &requestLog{seen: map[string]uuid.UUID{}} }
 
-// all returns the records of all requests, oldest first. It must be called often enough: the service
-// keeps the responses of the latest requests only.
+// all returns the records of all requests, oldest first. It must be called often enough: the
+// service keeps the responses of the latest requests only.
 func (l *requestLog) all(server *labhealthtest.Server) []*requestRecord {
 	l.mu.Lock()
 	defer l.mu.Unlock()

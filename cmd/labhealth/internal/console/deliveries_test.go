@@ -287,8 +287,8 @@ func TestDeliveriesOlder(t *testing.T) {
 	if n := len(s.bodies); n != 130 {
 		t.Fatalf("the application has received %d", n)
 	}
-	s.contains(s.post("/console/deliveries/replay", url.Values{"from": {"yesterday"}}, 422), "from: &#34;yesterday&#34; is not a time such as 2026-11-23T09:30")
-	s.contains(s.post("/console/deliveries/replay", url.Values{"order": {"random"}}, 422), "order must be received, reversed or shuffled")
+	s.contains(s.post("/console/deliveries/replay", url.Values{"from": {"yesterday"}}, 422), "From: &#34;yesterday&#34; is not a time such as 2026-11-23T09:30")
+	s.contains(s.post("/console/deliveries/replay", url.Values{"order": {"random"}}, 422), "Order must be received, reversed or shuffled.")
 	s.contains(s.post("/console/deliveries/replay", url.Values{"q": {"zzz"}}, 422), "No delivery is selected.")
 	s.post("/console/deliveries/replay", url.Values{"before": {"11"}, "order": {"reversed"}}, 303)
 	s.mu.Lock()

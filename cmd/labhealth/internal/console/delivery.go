@@ -161,20 +161,17 @@ func storedAs(d inspect.Delivery, event *webhooks.Event) [2]string {
 	case d.Transitions > 0:
 		return [2]string{countOf(d.Transitions, "new status"), changesText(ch)}
 	}
-	if _, samples := dataOf(event).(*webhooks.Samples); samples {
+	samples := false
+	if event != nil { // nil if the body was too large to be kept
+		_, samples = event.Data.(*webhooks.Samples)
+	}
+	if samples {
 		return [2]string{fmt.Sprintf("%s of %s new", number(ch.Added+ch.Updated), number(total)), changesText(ch)}
 	}
 	if ch.Added+ch.Updated > 0 {
 		return [2]string{"A new version", changesText(ch)}
 	}
 	return [2]string{"Nothing new", changesText(ch)}
-}
-
-func dataOf(event *webhooks.Event) webhooks.Payload {
-	if event == nil {
-		return nil
-	}
-	return event.Data
 }
 
 func changesText(ch webhooks.Changes) string {
@@ -192,11 +189,15 @@ func changesText(ch webhooks.Changes) string {
 
 // sentence returns an error as a sentence, without the name of a package.
 func sentence(err error) string {
+	return asSentence(withoutPackage(err))
+}
+
+func withoutPackage(err error) string {
 	text := err.Error()
 	for _, name := range []string{"labhealthtest: ", "labhealth: ", "inspect: "} {
 		text = strings.TrimPrefix(text, name)
 	}
-	return asSentence(text)
+	return text
 }
 
 // asSentence returns a text with a capital letter and a full stop, or "".

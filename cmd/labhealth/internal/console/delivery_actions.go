@@ -141,7 +141,10 @@ func (c *Console) replayed(ctx context.Context, text string, numbers []int64) (d
 		text = fmt.Sprintf("Replayed %d times.", len(numbers))
 	}
 	d, ok, err := c.Inspector.Get(ctx, numbers[0])
-	if err != nil || !ok || d.Forward == nil {
+	if err != nil {
+		return "", warning(text)
+	}
+	if !ok || d.Forward == nil {
 		return text, nil
 	}
 	if d.Forward.StatusCode == 0 {
@@ -177,7 +180,7 @@ func (c *Console) showReplay(w http.ResponseWriter, r *http.Request, problem err
 	view := replayView{Query: q, Order: r.FormValue("order"), NewID: r.FormValue("new") != "", Forward: c.forwardView(), Back: q.with("before", "").Address()}
 	p := page{Title: "Replay", Current: "deliveries", Data: &view}
 	if problem != nil {
-		view.Error, p.Status = problem.Error(), http.StatusUnprocessableEntity
+		view.Error, p.Status = sentence(problem), http.StatusUnprocessableEntity
 	}
 	if q.Get("before") == "" {
 		latest, err := c.Inspector.List(r.Context(), inspect.Filter{}, 1)
@@ -241,9 +244,9 @@ func (c *Console) replayMany(w http.ResponseWriter, r *http.Request) {
 	case !slices.Contains([]string{"", "received", "reversed", "shuffled"}, order):
 		err = errors.New("order must be received, reversed or shuffled")
 	case n == 0:
-		err = errors.New("No delivery is selected.") //nolint:staticcheck // a sentence for a page
+		err = errors.New("no delivery is selected")
 	case n > maxUnconfirmed && r.PostFormValue("confirm") == "":
-		err = fmt.Errorf("Confirm that %s are sent.", countOf(n, "delivery")) //nolint:staticcheck // a sentence for a page
+		err = fmt.Errorf("confirm that %s are sent", countOf(n, "delivery"))
 	}
 	if err != nil {
 		c.showReplay(w, r, err)

@@ -42,7 +42,7 @@ func newEventType(text string) eventType {
 }
 
 func (c *Console) deliveryRow(d inspect.Delivery, q query) deliveryRow {
-	return deliveryRow{Delivery: d, Path: q.Beside(d.Number), Today: sameDay(d.ReceivedAt.In(c.zone()), c.Now().In(c.zone()))}
+	return deliveryRow{Delivery: d, Path: q.Beside(d.Number), Today: c.isToday(d.ReceivedAt)}
 }
 
 // Mark is the verdict.
@@ -54,16 +54,17 @@ func (r deliveryRow) EventType() eventType { return newEventType(r.Type) }
 // Who is the order or the user.
 func (r deliveryRow) Who() string { return whoOf(r.Delivery) }
 
-// sameDay reports whether two times of the same zone are on one day.
-func sameDay(a, b time.Time) bool { return a.Format(time.DateOnly) == b.Format(time.DateOnly) }
+// isToday reports whether a time is on the day of now.
+func (c *Console) isToday(at time.Time) bool {
+	return at.In(c.zone()).Format(time.DateOnly) == c.Now().Format(time.DateOnly)
+}
 
 // timeOf formats a time of another delivery, with the day if it is another one than now.
 func (c *Console) timeOf(at time.Time) string {
-	at, now := at.In(c.zone()), c.Now().In(c.zone())
-	if sameDay(at, now) {
-		return at.Format("15:04:05")
+	if c.isToday(at) {
+		return at.In(c.zone()).Format("15:04:05")
 	}
-	return at.Format("2 Jan 15:04:05")
+	return at.In(c.zone()).Format("2 Jan 15:04:05")
 }
 
 func markOf(d inspect.Delivery) deliveryMark {

@@ -63,11 +63,7 @@ func (c *Console) act(pattern string, do action) {
 		case errors.As(err, &warned):
 			c.back(w, r, path, "warn", warned.Error())
 		case err != nil:
-			text := err.Error()
-			for _, name := range []string{"labhealthtest: ", "labhealth: ", "inspect: "} {
-				text = strings.TrimPrefix(text, name)
-			}
-			c.back(w, r, path, "bad", "Nothing was changed: "+strings.TrimSuffix(text, ".")+".")
+			c.back(w, r, path, "bad", "Nothing was changed: "+strings.TrimSuffix(withoutPackage(err), ".")+".")
 		default:
 			c.back(w, r, path, "ok", done)
 		}

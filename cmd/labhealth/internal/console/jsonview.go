@@ -191,21 +191,7 @@ func (s *jsonWriter) element(line []byte) {
 		return
 	}
 	value, comma := bytes.CutSuffix(line, []byte(","))
-	key, own := "", jsonLevel{}
-	if depth := len(s.levels); depth > 0 {
-		parent := &s.levels[depth-1]
-		key, own.name, own.hidden = strconv.Itoa(parent.index), parent.name, parent.hidden
-		parent.index++
-		if !parent.array {
-			key, value = s.key(value)
-			own.name = key
-		}
-		if len(s.options.Kept) > 0 && depth < maxJSONIndent && !strings.HasPrefix(parent.path, "\x00") {
-			own.path = strings.TrimPrefix(parent.path+"."+key, ".")
-		} else {
-			own.path = "\x00" // is no path: paths of any depth would take too much memory
-		}
-	}
+	own, value := s.level(value)
 	note, kept := s.options.Kept[own.path]
 	if kept {
 		s.line.Kept = note
@@ -229,6 +215,27 @@ func (s *jsonWriter) element(line []byte) {
 	if comma {
 		s.token("p", ",")
 	}
+}
+
+// level returns the level that a value is or would be, after it has added the tokens of its key.
+func (s *jsonWriter) level(line []byte) (own jsonLevel, value []byte) {
+	depth := len(s.levels)
+	if depth == 0 {
+		return jsonLevel{}, line
+	}
+	parent := &s.levels[depth-1]
+	key := strconv.Itoa(parent.index)
+	own.name, own.hidden, value = parent.name, parent.hidden, line
+	parent.index++
+	if !parent.array {
+		key, value = s.key(line)
+		own.name = key
+	}
+	own.path = "\x00" // is no path: paths of any depth would take too much memory
+	if len(s.options.Kept) > 0 && depth < maxJSONIndent && !strings.HasPrefix(parent.path, "\x00") {
+		own.path = strings.TrimPrefix(parent.path+"."+key, ".")
+	}
+	return own, value
 }
 
 // key adds the tokens of a key, and returns it and its value.

@@ -36,8 +36,8 @@ type orderView struct {
 	Timeline   []timelineEntry
 	Earlier    int // events that are not shown
 	StepText   string
-	RedrawOf   string
-	RedrawnBy  string
+	RedrawOf   uuid.UUID
+	RedrawnBy  uuid.UUID
 	HasPatient bool
 	Reveal     bool
 	Results    *resultsView
@@ -82,7 +82,7 @@ func (c *Console) newOrder(ctx context.Context, id uuid.UUID, reveal bool) (*ord
 		Order: o, Short: id.String()[:8], Test: cmp.Or(o.LabTest.Name, "No lab test"), Sandbox: c.sandbox(), Reveal: reveal,
 		HasPatient: o.PatientDetails != nil || o.PatientAddress != nil || o.Physician != nil, Vial: vialOf(status),
 		Words: statusWords(status, detailOf(o.LastEvent)), Client: o.UserID.String()[:8], Final: top == "completed" || top == "cancelled",
-		Canceled: top == "cancelled", Testkit: method == "testkit", Failures: failures, Losses: lostStatuses, RedrawOf: idOrNone(redrawOf(o)), RedrawnBy: idOrNone(redrawnBy(o)),
+		Canceled: top == "cancelled", Testkit: method == "testkit", Failures: failures, Losses: lostStatuses, RedrawOf: redrawOf(o), RedrawnBy: redrawnBy(o),
 	}
 	if m := methodName(method); m != "" {
 		v.Words += ", " + strings.ToLower(m)
@@ -104,14 +104,6 @@ func (c *Console) newOrder(ctx context.Context, id uuid.UUID, reveal bool) (*ord
 	}
 	v.JSON = viewJSON(o.RawJSON(), jsonOptions{Kept: keptFields(malformed, unknown), Reveal: reveal})
 	return v, nil
-}
-
-// idOrNone returns an ID, or nothing for zero.
-func idOrNone(id uuid.UUID) string {
-	if id == uuid.Nil {
-		return ""
-	}
-	return id.String()
 }
 
 func detailOf(e labhealth.OrderEvent) string {
@@ -142,7 +134,7 @@ type eventDelivery struct {
 	lost, dropped      int // on the network of the sandbox: responses, and events that never arrived
 }
 
-// words says what became of the event, which is sent only if the team asks for it if it is optional.
+// words says what became of the event. An optional one is sent only if the team asks for it.
 func (d eventDelivery) words(optional bool) string {
 	switch {
 	case d.first == 0 && d.dropped > 0:

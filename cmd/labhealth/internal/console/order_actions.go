@@ -113,11 +113,11 @@ func boardBack(path string) string {
 func (c *Console) orderID(r *http.Request) (uuid.UUID, error) {
 	id, err := uuid.Parse(r.PathValue("id"))
 	if err != nil {
-		return uuid.Nil, fmt.Errorf("“%s” is not the ID of an order, which is a UUID.", r.PathValue("id")) //nolint:staticcheck // a sentence for a page
+		return uuid.Nil, fmt.Errorf("the ID of an order is a UUID, not “%s”", r.PathValue("id"))
 	}
 	if c.sandbox() {
 		if _, ok := c.Server.OrderState(id); !ok {
-			return uuid.Nil, fmt.Errorf("There is no order %s. It may have been deleted.", id) //nolint:staticcheck // a sentence for a page
+			return uuid.Nil, fmt.Errorf("there is no order %s: it may have been deleted", id)
 		}
 	}
 	return id, nil
@@ -127,7 +127,7 @@ func (c *Console) orderID(r *http.Request) (uuid.UUID, error) {
 func (c *Console) orderOfPath(w http.ResponseWriter, r *http.Request) (uuid.UUID, bool) {
 	id, err := c.orderID(r)
 	if err != nil {
-		c.noPage(w, r, err.Error())
+		c.noPage(w, r, sentence(err))
 	}
 	return id, err == nil
 }

@@ -236,7 +236,7 @@ func TestOrderActions(t *testing.T) {
 			if to != "/console/orders" {
 				t.Errorf("delete leads to %s", to)
 			}
-			s.contains(s.get(orderPath(id), 404), "There is no order "+id.String()+". It may have been deleted.")
+			s.contains(s.get(orderPath(id), 404), "There is no order "+id.String()+": it may have been deleted.")
 		} else {
 			s.get(to, 200)
 		}
@@ -258,7 +258,7 @@ func TestUnknownOrders(t *testing.T) {
 	id := s.order(s.srv.LabTests.WalkIn)
 	missing := uuid.NewString()
 	s.contains(s.get("/console/orders/"+missing, 404), "There is no order "+missing)
-	s.contains(s.get("/console/orders/none", 404), "“none” is not the ID of an order, which is a UUID.")
+	s.contains(s.get("/console/orders/none", 404), "The ID of an order is a UUID, not “none”.")
 	s.contains(s.get(orderPath(id)+"/other.pdf", 404), "has no such document")
 	for _, path := range []string{"/console/orders/" + missing + "/advance", "/console/orders/none/advance", orderPath(id) + "/explode"} {
 		if _, text := s.post(path, nil); !strings.HasPrefix(text, "bad: Nothing was changed: ") {

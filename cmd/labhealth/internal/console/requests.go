@@ -81,17 +81,6 @@ type requestRow struct {
 	On      bool
 }
 
-// Tone is the color of the status.
-func (r *requestRecord) Tone() string {
-	switch {
-	case r.Faulted:
-		return "warn"
-	case r.Rejected():
-		return "bad"
-	}
-	return "ok"
-}
-
 func (c *Console) requestsPage(w http.ResponseWriter, r *http.Request) {
 	q := requestQuery(r)
 	records := c.faults.log.all(c.Server)

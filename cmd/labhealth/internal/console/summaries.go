@@ -117,10 +117,10 @@ func (f *summaries) add(s sqlstore.StoredSummary) {
 
 // dayOf returns the day of a summary; empty if it has none.
 func dayOf(p webhooks.Payload) string {
-	switch v := p.(type) {
-	case *webhooks.SleepCycle:
+	if v, ok := p.(*webhooks.SleepCycle); ok {
 		return v.SessionEnd.Format(time.DateOnly)
-	case *webhooks.Electrocardiogram:
+	}
+	if v, ok := p.(*webhooks.Electrocardiogram); ok {
 		return v.SessionStart.Format(time.DateOnly)
 	}
 	if date, ok := inspect.FieldOf[labhealth.Date](p, "CalendarDate"); ok {

@@ -13,7 +13,6 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/labhealth/labhealth-go"
-	"github.com/labhealth/labhealth-go/cmd/labhealth/internal/inspect"
 )
 
 const usersPath = "/console/users"
@@ -165,26 +164,18 @@ func midnight(t time.Time) time.Time {
 	return time.Date(year, month, day, 0, 0, 0, 0, time.UTC)
 }
 
-// nearestDay returns a day with samples that is near a span without any, or nil.
+// nearestDay returns the last day with samples before a span without any, or else the first after
+// it, or nil.
 func (c *Console) nearestDay(ctx context.Context, userID uuid.UUID, s span, at func(span) string) *nearest {
 	from, to := s.limits()
-	var found *inspect.SampleTime
-	var distance time.Duration
-	try := func(sample inspect.SampleTime, ok bool, err error) {
-		local := sample.At.Add(sample.Offset)
-		if err != nil || !ok || local.Year() < 2 || local.Year() > 9998 {
-			return
-		}
-		if d := max(s.start().Sub(local), local.Sub(s.day.AddDate(0, 0, 1))); found == nil || d < distance {
-			found, distance = &sample, d
-		}
-	}
-	try(c.Inspector.LastSample(ctx, userID, to))
-	try(c.Inspector.FirstSample(ctx, userID, from))
-	if found == nil {
-		return nil
+	found, ok, err := c.Inspector.LastSample(ctx, userID, to)
+	if !ok {
+		found, ok, err = c.Inspector.FirstSample(ctx, userID, from)
 	}
 	day := midnight(found.At.Add(found.Offset))
+	if err != nil || !ok || day.Year() < 2 || day.Year() > 9998 {
+		return nil
+	}
 	return &nearest{strings.ToLower(resourceName(found.Resource)), longDay(day), at(span{day, s.week})}
 }
 

@@ -74,7 +74,8 @@ func listOf(words []string) string {
 	return strings.Join(words, ", ")
 }
 
-// changeUser performs the action in the path. It leads to the page it was on, if that shows the user.
+// changeUser performs the action in the path. It leads to the page it was on, if that shows the
+// user.
 func (c *Console) changeUser(r *http.Request) (path, done string, err error) {
 	id, err := uuid.Parse(r.PathValue("id"))
 	if err != nil {

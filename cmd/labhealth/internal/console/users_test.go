@@ -301,7 +301,7 @@ func TestUserEmptyStates(t *testing.T) {
 	id := b.server.AddUser("member-0388")
 	contains(t, b.get("/console/users"), "member-0388 has no source", "no source", "1, of which 0 have a source")
 	b.applySamples(id, "heartrate", "oura", sampleJSON(date(2026, 11, 19).Add(12*time.Hour), "", 60, "bpm"))
-	contains(t, b.get("/console/users/"+id.String()+"?day=2026-11-22"), "No samples on this day", "The nearest day with heart rate is Thursday 19 November 2026.",
+	contains(t, b.get("/console/users/"+id.String()+"?day=2026-11-22"), "No samples on this day", "Another day with heart rate is Thursday 19 November 2026.",
 		`href="/console/users/`+id.String()+`?day=2026-11-19"`)
 	contains(t, b.get("/console/users/"+id.String()+"?day=2026-11-10&span=week"), "No samples in this week", `?day=2026-11-19&amp;span=week"`)
 	contains(t, b.get("/console/users/"+id.String()), "Thursday 19 November 2026") // the last day with data
