@@ -137,8 +137,8 @@ func (o ReceiverOptions) LogValue() slog.Value {
 // Format prints the result of [ReceiverOptions.LogValue] under every verb.
 func (o ReceiverOptions) Format(f fmt.State, _ rune) { printLogValue(f, o) }
 
-// NewReceiver returns a receiver that stores in db, which the caller owns and closes. An error names
-// the invalid option. NewReceiver runs no statement and sends no request: [Receiver.Run] does.
+// NewReceiver returns a receiver that stores in db, which the caller owns and closes. An error
+// names the invalid option. NewReceiver runs no statement and sends no request: [Receiver.Run] does.
 func NewReceiver(db *sql.DB, dialect Dialect, o ReceiverOptions) (*Receiver, error) {
 	verifier := o.Verifier
 	switch {
