@@ -98,7 +98,7 @@ var labCalls = []apiCall{
 	{
 		method: "Insurance.SearchPayorsDeprecated", op: "POST /v3/insurance/search/payor", url: "/v3/insurance/search/payor",
 		body: `{"insurance_name": "A&B", "provider": "availity", "provider_id": "P 1"}`, response: `[{"code": "PAY-1", ` + payorFieldsJSON + `}]`,
-		args: []any{labhealth.SearchPayorsParams{ //lint:ignore SA1019 it is tested
+		args: []any{labhealth.SearchPayorsParams{
 			InsuranceName: "A&B", Provider: labhealth.PayorProviderAvaility, ProviderPayorID: "P 1",
 		}},
 	},

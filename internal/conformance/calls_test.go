@@ -44,8 +44,8 @@ func (c apiCall) call(ctx context.Context, client *labhealth.Client, opts ...lab
 	return callMethod(ctx, client, c.method, c.args, opts...)
 }
 
-// callMethod calls a method of a client's service, such as "Orders.Get". The value of an iterator is
-// the list of its elements, that of a PDF what was written.
+// callMethod calls a method of a client's service, such as "Orders.Get". The value of an iterator
+// is the list of its elements, that of a PDF what was written.
 func callMethod(ctx context.Context, client any, name string, args []any, opts ...labhealth.CallOption) (any, error) {
 	service, name, _ := strings.Cut(name, ".")
 	method := reflect.ValueOf(client).Elem().FieldByName(service).MethodByName(name)

@@ -138,7 +138,8 @@ func (o ReceiverOptions) LogValue() slog.Value {
 func (o ReceiverOptions) Format(f fmt.State, _ rune) { printLogValue(f, o) }
 
 // NewReceiver returns a receiver that stores in db, which the caller owns and closes. An error
-// names the invalid option. NewReceiver runs no statement and sends no request: [Receiver.Run] does.
+// names the invalid option. NewReceiver runs no statement and sends no request: [Receiver.Run]
+// does.
 func NewReceiver(db *sql.DB, dialect Dialect, o ReceiverOptions) (*Receiver, error) {
 	verifier := o.Verifier
 	switch {
