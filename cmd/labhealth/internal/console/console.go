@@ -67,7 +67,6 @@ type Console struct {
 	templates *template.Template
 	version   string // of the assets
 	live      *live
-	tokens    loginTokens
 	faults    *faults
 	results   flashes
 	jobs      replayJobs

@@ -2,7 +2,6 @@ package console
 
 import (
 	"crypto/hmac"
-	"crypto/rand"
 	"crypto/sha256"
 	"crypto/subtle"
 	"encoding/hex"
@@ -13,8 +12,6 @@ import (
 	"path"
 	"slices"
 	"strings"
-	"sync"
-	"time"
 )
 
 const contentSecurityPolicy = "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; img-src data:; " +
@@ -137,7 +134,7 @@ func (c *Console) hasToken(r *http.Request) bool {
 // login puts a cookie in the place of the token, so that it leaves the address.
 func (c *Console) login(w http.ResponseWriter, r *http.Request) {
 	token := r.URL.Query().Get("token")
-	if subtle.ConstantTimeCompare([]byte(token), []byte(c.Token)) != 1 && !c.tokens.take(token) {
+	if subtle.ConstantTimeCompare([]byte(token), []byte(c.Token)) != 1 {
 		http.Error(w, "This token is not valid: open the address that the command printed.", http.StatusUnauthorized)
 		return
 	}
@@ -147,37 +144,6 @@ func (c *Console) login(w http.ResponseWriter, r *http.Request) {
 		to = r.URL.EscapedPath()
 	}
 	http.Redirect(w, r, to, http.StatusSeeOther)
-}
-
-// TokenForOneLogin returns a token that is valid once, within a minute, for an address that other
-// users of the machine may see, such as an argument of a command.
-func (c *Console) TokenForOneLogin() string { return c.tokens.add() }
-
-// loginTokens are valid once.
-type loginTokens struct {
-	mu    sync.Mutex
-	until map[[sha256.Size]byte]time.Time
-}
-
-func (l *loginTokens) add() string {
-	token := rand.Text()
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.until == nil {
-		l.until = map[[sha256.Size]byte]time.Time{}
-	}
-	l.until[sha256.Sum256([]byte(token))] = time.Now().Add(time.Minute)
-	return token
-}
-
-// take compares digests, whose time shows nothing of the tokens.
-func (l *loginTokens) take(token string) bool {
-	digest := sha256.Sum256([]byte(token))
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	until, ok := l.until[digest]
-	delete(l.until, digest)
-	return ok && time.Now().Before(until)
 }
 
 func (c *Console) serveAsset(w http.ResponseWriter, r *http.Request) {
