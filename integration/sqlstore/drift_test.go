@@ -116,3 +116,56 @@ func TestDriftIsKept(t *testing.T) {
 		}
 	})
 }
+
+// A sample whose fields a program has set is stored with all of them.
+func TestSetFieldsAreStored(t *testing.T) {
+	onBoth(t, func(t *testing.T, d database) {
+		store := d.store(t)
+		e := parse(t, []webhooks.RawDelivery{heartrates("msg_1", 1, "60", "61", "62", "63", "64")})[0]
+		data := e.Event.Data.(*webhooks.Samples).Data
+		data[0].TimezoneOffset = 3600
+		data[1].Text = "after a run"
+		data[2].Systolic, data[2].Diastolic = 120, 80
+		data[3].Unit, data[3].End = "1/min", data[3].Timestamp.Add(time.Minute)
+		data = append(data, webhooks.Sample{Timestamp: noon.Add(time.Hour), Value: 1, TimezoneOffset: -60})
+		e.Event.Data.(*webhooks.Samples).Data = data
+		var latest webhooks.Latest
+		for range 2 {
+			if _, err := store.Apply(t.Context(), e); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := latest.Apply(e); err != nil {
+				t.Fatal(err)
+			}
+		}
+		stored := samplesOf(t, store.Range(t.Context(), ring(1), noon, noon.Add(2*time.Hour)))
+		var got, want, inMemory []string
+		for i, s := range stored {
+			for list, sample := range map[*[]string]webhooks.Sample{&got: s, &want: data[i]} {
+				text, err := sample.MarshalJSON()
+				if err != nil {
+					t.Fatal(err)
+				}
+				var plain webhooks.Sample
+				if err := plain.UnmarshalJSON(text); err != nil {
+					t.Fatal(err)
+				}
+				*list = append(*list, fmt.Sprintf("%+v", fields(plain)))
+			}
+		}
+		for _, s := range latest.Range(ring(1), noon, noon.Add(2*time.Hour)) {
+			inMemory = append(inMemory, fmt.Sprintf("%+v", fields(s)))
+		}
+		if diff := cmp.Diff(want, got); diff != "" || len(got) != 6 {
+			t.Error(diff)
+		}
+		if diff := cmp.Diff(got, inMemory); diff != "" {
+			t.Error(diff)
+		}
+	})
+}
+
+// fields are the fields of a sample that a program can set, in a form that is printed whole.
+func fields(s webhooks.Sample) [9]any {
+	return [9]any{s.Timestamp, s.Start, s.End, s.Value, s.Systolic, s.Diastolic, s.TimezoneOffset, s.Text, s.Type + s.Unit}
+}

@@ -203,6 +203,48 @@ func TestSameAsLatest(t *testing.T) {
 	})
 }
 
+// The same deliveries leave the same content in Latest, SQLite and PostgreSQL, although each store
+// gets them in its own order, with its own repetitions and in its own batches.
+func TestStoresAgree(t *testing.T) {
+	t.Parallel()
+	databases := []database{sqliteFile(t), postgres(t)}
+	seeds := uint64(6)
+	if long {
+		seeds = 60
+	}
+	for seed := range seeds {
+		r := rand.New(rand.NewPCG(seed, 23))
+		deliveries := parse(t, history(r, 150))
+		repeated := func() []webhooks.Delivery {
+			all := slices.Clone(deliveries)
+			for range r.IntN(len(deliveries)) {
+				all = append(all, deliveries[r.IntN(len(deliveries))])
+			}
+			r.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
+			return all
+		}
+		var latest webhooks.Latest
+		for _, d := range repeated() {
+			latest.Apply(d) // with errors: TestSameAsLatest compares them
+		}
+		want := contentsOfLatest(&latest)
+		for _, d := range databases {
+			store := d.store(t)
+			clear(t, d)
+			for rest := repeated(); len(rest) > 0; {
+				n := min(1+r.IntN(25), len(rest))
+				if _, err := store.ApplyAll(t.Context(), rest[:n]); err != nil {
+					t.Fatal(err)
+				}
+				rest = rest[n:]
+			}
+			if diff := cmp.Diff(want, contentsOf(t, store)); diff != "" || len(want) < 100 {
+				t.Errorf("seed %d, %v, %d lines: %s", seed, d.dialect, len(want), diff)
+			}
+		}
+	}
+}
+
 // read compares what a store returns for keys with Latest.
 func read(t *testing.T, store *sqlstore.Store, latest *webhooks.Latest) {
 	ctx := t.Context()

@@ -185,6 +185,132 @@ func (p *process) serve(t *testing.T, s *labhealthtest.Server, opts ...labhealth
 	must(t, s.DeliverTo("http://"+p.addr, append([]labhealthtest.DeliveryOption{labhealthtest.WithSigningSecrets(secret)}, opts...)...))
 }
 
+// completeOne completes an order, whose events are delivered.
+func completeOne(t *testing.T, s *labhealthtest.Server) {
+	t.Helper()
+	id := s.AddOrders(1)[0]
+	for {
+		if _, err := s.Advance(id); err != nil {
+			return
+		}
+	}
+}
+
+// Each failure of the program of README.md is printed within ten seconds of its first occurrence.
+// The table of what was printed is the log of the test.
+func TestProgramSaysWhyItFails(t *testing.T) {
+	started := func(t *testing.T, p *process) { wantLogged(t, p.log, "the Receiver has started") }
+	for _, test := range []struct {
+		name  string
+		opts  []labhealthtest.Option
+		env   []string
+		cause func(t *testing.T, s *labhealthtest.Server, p *process) // what makes it fail
+		want  []string                                                // parts of a line
+		ends  bool                                                    // the process has ended then
+	}{
+		{name: "wrong key", env: []string{"KEY=sk_wrong"},
+			want: []string{"WARN", "cannot read from the service", "401 Unauthorized"}},
+		{name: "wrong region", // where the key is not known
+			want: []string{"WARN", "cannot read from the service", "or of another region"}},
+		{name: "service unreachable", env: []string{"URL=http://127.0.0.1:1"},
+			want: []string{"WARN", "cannot read from the service", "connection refused"}},
+		{name: "wrong secret", env: []string{"SECRET=whsec_" + strings.Repeat("REVG", 8)},
+			cause: func(t *testing.T, s *labhealthtest.Server, p *process) { p.serve(t, s); completeOne(t, s) },
+			want:  []string{"WARN", "not signed with a secret"}},
+		{name: "no secret", env: []string{"SECRET="},
+			want: []string{"ReceiverOptions.Secrets", "is empty"}, ends: true},
+		{name: "no tables",
+			cause: func(t *testing.T, s *labhealthtest.Server, p *process) {
+				started(t, p)
+				db := database{driver: "sqlite", source: "file:" + filepath.Join(p.dir, "labhealth.db") + readmePragmas}.open(t)
+				_, err := db.Exec("DROP TABLE labhealth_inbox")
+				must(t, err)
+			},
+			want: []string{"WARN", "the tables are missing"}},
+		{name: "no database", env: []string{"SOURCE=file:missing/labhealth.db"},
+			want: []string{"the database does not exist or cannot be opened"}, ends: true},
+		{name: "database unreachable", env: []string{"DRIVER=pgx", "DIALECT=PostgreSQL", "SOURCE=postgres://postgres@127.0.0.1:1/test"},
+			want: []string{"WARN", "the database cannot be reached"}},
+		{name: "wrong dialect", env: []string{"DIALECT=PostgreSQL"},
+			want: []string{"the database is SQLite, and the dialect that was passed is PostgreSQL"}, ends: true},
+		{name: "full disk", env: []string{"SOURCE=file:labhealth.db" + readmePragmas + "&_pragma=max_page_count(90)"},
+			cause: func(t *testing.T, s *labhealthtest.Server, p *process) {
+				started(t, p)
+				p.serve(t, s)
+				for range 60 {
+					completeOne(t, s)
+				}
+			},
+			want: []string{"WARN", "the disk of the database is full"}},
+		{name: "clock off by ten minutes",
+			opts: []labhealthtest.Option{labhealthtest.WithClock(func() time.Time { return time.Now().Add(10 * time.Minute) })},
+			want: []string{"WARN", "the clocks of this machine and of the service differ by minutes", "ahead=-"}},
+		{name: "clock off by ten minutes, delivery",
+			opts:  []labhealthtest.Option{labhealthtest.WithClock(func() time.Time { return time.Now().Add(10 * time.Minute) })},
+			cause: func(t *testing.T, s *labhealthtest.Server, p *process) { p.serve(t, s); completeOne(t, s) },
+			want:  []string{"WARN", "the timestamp of a delivery is too old or too new"}},
+		{name: "function fails", env: []string{"FUNCTION=fails"},
+			cause: func(t *testing.T, s *labhealthtest.Server, p *process) {
+				started(t, p)
+				p.serve(t, s)
+				completeOne(t, s)
+			},
+			want: []string{"WARN", "fails", "kind=results", "error_type=*errors.errorString"}},
+		{name: "function panics", env: []string{"FUNCTION=panics"},
+			cause: func(t *testing.T, s *labhealthtest.Server, p *process) {
+				started(t, p)
+				p.serve(t, s)
+				completeOne(t, s)
+			},
+			want: []string{"WARN", "panicked", "main.sendMessage"}},
+		{name: "port in use", env: []string{"ADDR=in use"},
+			want: []string{"listen tcp", "address already in use"}, ends: true},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			s, err := labhealthtest.Start(test.opts...)
+			must(t, err)
+			defer s.Close()
+			env := test.env
+			if test.name == "wrong region" {
+				other, err := labhealthtest.Start()
+				must(t, err)
+				defer other.Close()
+				env = []string{"URL=" + other.URL}
+			}
+			if test.name == "port in use" {
+				taken, err := net.Listen("tcp", "127.0.0.1:0")
+				must(t, err)
+				defer taken.Close()
+				env = []string{"ADDR=" + taken.Addr().String()}
+			}
+			p := runProgram(t, t.TempDir(), s, env...)
+			if test.cause != nil {
+				test.cause(t, s, p)
+			}
+			caused := time.Now()
+			wantLogged(t, p.log, test.want...) // waits for ten seconds
+			for line := range strings.Lines(p.log.String()) {
+				if strings.Contains(line, test.want[len(test.want)-1]) {
+					t.Logf("after %.1f s: %s", time.Since(caused).Seconds(), line)
+					break
+				}
+			}
+			if !test.ends {
+				return
+			}
+			select {
+			case err := <-p.ended:
+				p.ended <- err
+				if err == nil {
+					t.Error("it ended without an error")
+				}
+			case <-time.After(10 * time.Second):
+				t.Error("it still runs")
+			}
+		})
+	}
+}
+
 // The program of README.md, which is killed again and again while most events are lost, calls its
 // function for the results of every order, with one key for each version of them.
 func TestProgramIsKilled(t *testing.T) {

@@ -1,11 +1,13 @@
 package sqlstore_test
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -174,6 +176,85 @@ func TestReactionsOfManyOrders(t *testing.T) {
 			last[r.OrderID] = r.Transition.ID
 		}
 	})
+}
+
+// Receiving and applying go on while reactors are killed.
+func TestReceiveWhileReactorsAreKilled(t *testing.T) {
+	onBoth(t, func(t *testing.T, d database) {
+		store, db := reactive(t, d, sqlstore.ReactTransition), d.open(t)
+		if _, err := db.ExecContext(t.Context(), `CREATE TABLE reacted (id TEXT, what TEXT)`); err != nil {
+			t.Fatal(err)
+		}
+		orders := 60
+		if long {
+			orders = 100
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		var all sync.WaitGroup
+		all.Go(func() { (&sqlstore.Worker{Store: store, Poll: time.Millisecond}).Run(ctx) })
+		for seed := range 2 {
+			all.Go(func() {
+				for ctx.Err() == nil {
+					killReactor(ctx, t, d, seed)
+				}
+			})
+		}
+		for o := range orders { // each entry of the timeline comes late, and double
+			for _, entry := range []int{2, 1, 4, 3, 4} {
+				receiveAgain(t, store, orderEvent(o, o%20, entry))
+			}
+		}
+		eventually(t, "all to be applied", func() bool { return count(t, db, "labhealth_inbox") == 0 })
+		cancel()
+		all.Wait()
+		reactAll(t, &sqlstore.Reactor{Store: store, Parallel: 200, React: func(ctx context.Context, r sqlstore.Reaction) error {
+			return reacted(ctx, db, d, r)
+		}})
+		var ids, distinct, transitions int
+		err := db.QueryRowContext(t.Context(), `SELECT count(DISTINCT id), count(DISTINCT what), (SELECT count(*) FROM labhealth_order_events) FROM reacted`).
+			Scan(&ids, &distinct, &transitions)
+		if err != nil || ids != 4*orders || distinct != 4*orders || transitions != 4*orders {
+			t.Errorf("%d IDs of %d reactions to %d transitions, want %d, %v", ids, distinct, transitions, 4*orders, err)
+		}
+	})
+}
+
+// receiveAgain receives a delivery until it is accepted, as from a sender.
+func receiveAgain(t *testing.T, store *sqlstore.Store, d webhooks.RawDelivery) {
+	t.Helper()
+	for attempt := 1; ; attempt++ {
+		err := store.Receive(t.Context(), d)
+		if err == nil {
+			return
+		}
+		if attempt == 10 {
+			t.Fatal(err)
+		}
+	}
+}
+
+// killReactor runs a process with a Reactor and kills it after it has called some reactions.
+func killReactor(ctx context.Context, t *testing.T, d database, seed int) {
+	cmd := child(ctx, d, "react", seed)
+	out, err := cmd.StdoutPipe()
+	if err == nil {
+		err = cmd.Start()
+	}
+	if err != nil {
+		if ctx.Err() == nil {
+			t.Error(err)
+		}
+		return
+	}
+	for lines := bufio.NewScanner(out); lines.Scan() && lines.Text() != "reacting"; {
+	}
+	db := d.open(t)
+	for before, n := count(t, db, "reacted"), 0; n < 1000 && ctx.Err() == nil && count(t, db, "reacted") < before+10; n++ {
+		time.Sleep(time.Millisecond)
+	}
+	db.Close()
+	cmd.Process.Kill()
+	cmd.Wait()
 }
 
 // DeleteUser has the locks for which reactors wait as late as possible: many samples take long.

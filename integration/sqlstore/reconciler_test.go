@@ -1018,6 +1018,38 @@ func TestReconcileRun(t *testing.T) {
 	})
 }
 
+// One user that cannot be read does not stop the others.
+func TestReconcileFailures(t *testing.T) {
+	onBoth(t, func(t *testing.T, d database) {
+		store, srv := d.store(t), newTruth(t)
+		users := srv.AddUsers(3)
+		for _, user := range users {
+			if err := srv.AddSamples(user, "glucose", 3, labhealthtest.StartingAt(time.Now())); err != nil {
+				t.Fatal(err)
+			}
+		}
+		slices.SortFunc(users, func(a, b uuid.UUID) int { return strings.Compare(a.String(), b.String()) })
+		failing := errors.New("a proxy fails")
+		fail := false
+		failed := &failingPath{s: srv, path: users[0].String(), fail: &fail, err: failing}
+		client, err := labhealth.NewClient(srv.APIKey, labhealth.WithBaseURL(srv.URL), labhealth.WithHTTPClient(&http.Client{Transport: failed}),
+			labhealth.WithRetry(labhealth.RetryPolicy{MaxAttempts: 1}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		fail = true
+		r := &sqlstore.Reconciler{Store: store, Client: client}
+		found, err := r.Since(t.Context(), time.Time{})
+		if err != nil || found.Failed != 1 || !found.Complete || found.Differences.Samples != 6 {
+			t.Errorf("%+v %v", found, err)
+		}
+		fail = false
+		if found, err = r.Since(t.Context(), time.Time{}); err != nil || found.Failed != 0 || found.Differences.Samples != 3 {
+			t.Errorf("%+v %v", found, err)
+		}
+	})
+}
+
 // Run goes on after the service was unavailable, and the walks reach every order and user. A store
 // has the data of its own users only.
 func TestReconcileOutage(t *testing.T) {
@@ -1058,4 +1090,18 @@ func TestReconcileOutage(t *testing.T) {
 			t.Errorf("%d failures, %+v", failures, all)
 		}
 	})
+}
+
+type failingPath struct {
+	s    *truth
+	path string
+	fail *bool
+	err  error
+}
+
+func (f *failingPath) RoundTrip(r *http.Request) (*http.Response, error) {
+	if *f.fail && strings.Contains(r.URL.Path, f.path) {
+		return nil, f.err
+	}
+	return f.s.RoundTrip(r)
 }
