@@ -46,6 +46,8 @@ func playRole(role string) int {
 		return playImporter()
 	case "attacked":
 		return playAttacked()
+	case "spreadsheet":
+		return playSpreadsheet()
 	case "stopped":
 		return playStopped()
 	}

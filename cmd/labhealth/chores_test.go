@@ -629,6 +629,45 @@ func TestCommand(t *testing.T) {
 	os.Exit(run(context.Background(), strings.Split(args, "\n"), streams{os.Stdin, os.Stdout, os.Stderr}))
 }
 
+// TestImportKilled kills an import twice. In the end, each record has one order.
+func TestImportKilled(t *testing.T) {
+	const records = 200
+	service := newService(t)
+	file := importFile(t, t.TempDir(), service, service.AddUsers(1)[0].String(), records)
+	t.Setenv("LABHEALTH_TEST_COMMAND", strings.Join([]string{"orders", "import", file, "--rate", "100", "--timeout", "5s", "--settle", "6s"}, "\n"))
+	for range 2 {
+		before := len(service.Orders())
+		cmd := exec.Command(os.Args[0], "-test.run=^TestCommand$")
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		for end := time.Now().Add(30 * time.Second); len(service.Orders()) < before+20 && time.Now().Before(end); {
+			time.Sleep(time.Millisecond)
+		}
+		cmd.Process.Kill()
+		cmd.Wait()
+	}
+	killed := len(service.Orders())
+	if killed == 0 || killed >= records {
+		t.Fatalf("%d orders after two kills", killed)
+	}
+	t.Setenv("LABHEALTH_TEST_COMMAND", "")
+	got := command(t, "orders", "import", file, "--json", "--timeout", "5s", "--settle", "6s")
+	seen := map[string]int{}
+	for line := range strings.Lines(command(t, "orders", "list", "--json", "--show-patient").stdout) {
+		var order struct {
+			SampleID string `json:"sample_id"`
+		}
+		if err := json.Unmarshal([]byte(line), &order); err != nil {
+			t.Fatal(err)
+		}
+		seen[order.SampleID]++
+	}
+	if got.code != 0 || len(seen) != records || len(service.Orders()) != records || !strings.Contains(got.stdout, `"applied":200,`) {
+		t.Errorf("%d orders of %d samples: %+v", len(service.Orders()), len(seen), got)
+	}
+}
+
 func TestMask(t *testing.T) {
 	for _, test := range []struct{ in, want, shown string }{
 		{`{"id":1,"new":{"id":2,"who":"Ada"}}`, `{"id":1,"***":{"id":2,"***":"***"}}`, `{"id":1,"new":{"id":2,"who":"Ada"}}`},
