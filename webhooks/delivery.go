@@ -5,6 +5,8 @@ package webhooks
 import (
 	"context"
 	"time"
+
+	"github.com/labhealth/labhealth-go/internal/newest"
 )
 
 // RawDelivery is a verified delivery whose body has not been parsed. It holds health data: printed
@@ -26,17 +28,16 @@ func (d RawDelivery) Parse() (Delivery, error) {
 	return Delivery{Event: e, ID: d.ID}, nil
 }
 
-type deliveryIDKey struct{}
-
 // DeliveryIDFrom returns the ID of the delivery from the context passed to your function, or "" if
-// the delivery has none. Use it to set the ID of the [Delivery] passed to [Latest.Apply]:
+// the delivery has none. The functions of package sqlstore that get an event find it there, too.
+// Use it to set the ID of the [Delivery] passed to [Latest.Apply]:
 //
 //	latest.Apply(webhooks.Delivery{Event: event, ID: webhooks.DeliveryIDFrom(ctx)})
 func DeliveryIDFrom(ctx context.Context) string {
 	if ctx == nil {
 		return ""
 	}
-	id, _ := ctx.Value(deliveryIDKey{}).(string)
+	id, _ := ctx.Value(newest.DeliveryIDKey{}).(string)
 	return id
 }
 

@@ -9,6 +9,8 @@ import (
 	"net/http"
 	"strconv"
 	"time"
+
+	"github.com/labhealth/labhealth-go/internal/newest"
 )
 
 // deriveContext returns r with the context of [WithDeliveryContext].
@@ -50,7 +52,7 @@ func (h *Handler) receive(w http.ResponseWriter, r *http.Request, d *delivery) D
 		return h.notReceived(err)
 	}
 	processed = true
-	return h.process(context.WithValue(ctx, deliveryIDKey{}, d.id), *d)
+	return h.process(context.WithValue(ctx, newest.DeliveryIDKey{}, d.id), *d)
 }
 
 var errOverloaded = errors.New("webhooks: too much is in flight")

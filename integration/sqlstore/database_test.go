@@ -168,6 +168,15 @@ func count(t testing.TB, db *sql.DB, table string) (n int) {
 	return n
 }
 
+// isEmpty reports whether a table has no rows. It is cheap to ask often.
+func isEmpty(t testing.TB, db *sql.DB, table string) (empty bool) {
+	t.Helper()
+	if err := db.QueryRow("SELECT NOT EXISTS (SELECT 1 FROM " + table + ")").Scan(&empty); err != nil {
+		t.Fatal(err)
+	}
+	return empty
+}
+
 var noon = time.Date(2025, 3, 1, 12, 0, 0, 0, time.UTC)
 
 func user(n int) uuid.UUID { return uuid.MustParse(fmt.Sprintf("00000000-0000-4000-8000-%012d", n)) }

@@ -82,7 +82,7 @@ func TestEqualToService(t *testing.T) {
 		}
 		service.delete(t)
 		db := d.open(t)
-		within(t, 30*time.Minute, "an empty inbox", func() bool { return count(t, db, "labhealth_inbox") == 0 })
+		within(t, 30*time.Minute, "an empty inbox", func() bool { return isEmpty(t, db, "labhealth_inbox") })
 		receiver.kill()
 		t.Logf("%d events received in %s", service.network.posted.Load(), time.Since(started).Round(time.Second))
 
@@ -90,7 +90,7 @@ func TestEqualToService(t *testing.T) {
 		t.Logf("the pass: %d requests, %.1f s, peak %d MiB, read %+v, differences %+v", pass.served, pass.Seconds, pass.PeakBytes>>20, pass.Read, pass.Differences)
 
 		receiver.start(t, "receive")
-		within(t, 30*time.Minute, "all reactions", func() bool { return count(t, db, "labhealth_reactions") == 0 })
+		within(t, 30*time.Minute, "all reactions", func() bool { return isEmpty(t, db, "labhealth_reactions") })
 		receiver.kill()
 		if n := count(t, db, "labhealth_dead_letters"); n != 0 {
 			t.Errorf("%d dead letters", n)

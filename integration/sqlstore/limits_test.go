@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -117,6 +118,46 @@ func TestWorkerTimeout(t *testing.T) {
 		}
 		if n := count(t, db, "ledger"); n != 6 {
 			t.Errorf("%d applied, want 6", n)
+		}
+	})
+}
+
+// A function that hangs for one user holds up the others for the limit of a call, and with SQLite
+// also those who receive, for less than they wait. The log says so.
+func TestHangingFunction(t *testing.T) {
+	onBoth(t, func(t *testing.T, d database) {
+		store, db := d.store(t), ledger(t, d)
+		w := logTo(t, store)
+		for n := range 9 {
+			receive(t, store, heartrates(fmt.Sprint("msg_", n), n, "60"))
+		}
+		hangs, ctx := make(chan struct{}, 9), t.Context()
+		ctx, cancel := context.WithCancel(ctx)
+		worker := &sqlstore.Worker{Store: store, Apply: func(ctx context.Context, tx *sql.Tx, d webhooks.Delivery, c webhooks.Changes) error {
+			if id := webhooks.DeliveryIDFrom(ctx); id != d.ID {
+				t.Errorf("the ID %q, want %q", id, d.ID)
+			}
+			if d.ID == "msg_5" {
+				hangs <- struct{}{}
+				<-ctx.Done()
+				return errors.New("canary Ada")
+			}
+			return record(ctx, tx, d, c)
+		}}
+		var running sync.WaitGroup
+		defer running.Wait()
+		defer cancel()
+		running.Go(func() { worker.Run(ctx) })
+		<-hangs
+		start := time.Now()
+		receive(t, store, heartrates("msg_9", 9, "60"))
+		eventually(t, "the others to be applied", func() bool { return count(t, db, "ledger") == 9 })
+		if took := time.Since(start); took > 12*time.Second { // of a minute for the transaction
+			t.Errorf("others waited for %v", took)
+		}
+		wantLogged(t, w, "level=WARN", `msg="sqlstore: Worker.Apply or OnEvent takes too long, and others wait for it: `, "limit=6s")
+		if strings.Contains(w.String(), "the database takes too long") {
+			t.Error("the log names the database:\n", w)
 		}
 	})
 }

@@ -230,7 +230,7 @@ func TestProgramSaysWhyItFails(t *testing.T) {
 		{name: "no database", env: []string{"SOURCE=file:missing/labhealth.db"},
 			want: []string{"the database does not exist or cannot be opened"}, ends: true},
 		{name: "database unreachable", env: []string{"DRIVER=pgx", "DIALECT=PostgreSQL", "SOURCE=postgres://postgres@127.0.0.1:1/test"},
-			want: []string{"WARN", "the database cannot be reached"}},
+			want: []string{"WARN", "the database refuses connections"}},
 		{name: "wrong dialect", env: []string{"DIALECT=PostgreSQL"},
 			want: []string{"the database is SQLite, and the dialect that was passed is PostgreSQL"}, ends: true},
 		{name: "full disk", env: []string{"SOURCE=file:labhealth.db" + readmePragmas + "&_pragma=max_page_count(90)"},

@@ -163,6 +163,9 @@ func TestReconcileFailingResults(t *testing.T) {
 		if n := s.hasResults(t, good); n != 60 || s.found["results"].Failed < 8 || s.found["results"].Failed > 80 || len(s.errs) != 0 {
 			t.Errorf("%d of 60 good orders have results; %d failures, %v", n, s.found["results"].Failed, s.errs)
 		}
+		if n := s.count("v3/order/*/result"); n != 60 { // those that fail are not counted
+			t.Errorf("%d requests for the results of 60 orders", n)
+		}
 		s.respond = nil
 		s.run(t, &sqlstore.Reconciler{OrdersOnly: true, Rate: 100}, 5*time.Minute)
 		if n := s.hasResults(t, failing); n != 4 {
@@ -172,7 +175,19 @@ func TestReconcileFailingResults(t *testing.T) {
 	})
 }
 
-// Stored orders that are not listed and cannot be read do not end the walk.
+// Since reads the results of all orders, also if they take several steps.
+func TestReconcileManyResults(t *testing.T) {
+	inFakeTime(t, func(t *testing.T, s *faulty) {
+		ids := s.completeOrders(t, s.AddUsers(1)[0], 130)
+		found, err := (&sqlstore.Reconciler{Store: s.store, Client: s.client, OrdersOnly: true}).Since(t.Context(), time.Time{})
+		if n := s.hasResults(t, ids); err != nil || !found.Complete || n != 130 {
+			t.Errorf("%d of 130 orders have results, %+v %v", n, found, err)
+		}
+	})
+}
+
+// Stored orders that are not listed and cannot be read do not end the walk, and are read again
+// soon.
 func TestReconcileFailingOrders(t *testing.T) {
 	inFakeTime(t, func(t *testing.T, s *faulty) {
 		ids := s.AddOrders(40)
@@ -197,6 +212,12 @@ func TestReconcileFailingOrders(t *testing.T) {
 			if err != nil || order.MissingSince.IsZero() == (id == deleted) {
 				t.Errorf("%v %v", order.MissingSince, err)
 			}
+		}
+		// They are read again within minutes.
+		s.respond, r.Walk = nil, 0
+		s.run(t, r, 10*time.Minute)
+		if n := count(t, s.d.open(t), "labhealth_orders WHERE missing IS NOT NULL"); n != 3 {
+			t.Errorf("%d of 3 orders are missing", n)
 		}
 	})
 }

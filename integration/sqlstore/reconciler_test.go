@@ -509,6 +509,29 @@ func TestReconcileMissing(t *testing.T) {
 	})
 }
 
+// The results of an order that comes back are read, although it has not changed.
+func TestReconcileBackWithResults(t *testing.T) {
+	onBoth(t, func(t *testing.T, d database) {
+		store, srv := d.store(t), newTruth(t)
+		id, err := srv.AddOrder(srv.AddUsers(1)[0], srv.LabTests.WalkIn)
+		for err == nil {
+			_, err = srv.Advance(id)
+		}
+		r := &sqlstore.Reconciler{Store: store, Client: srv.client, OrdersOnly: true}
+		if _, err := r.Since(t.Context(), time.Time{}); err != nil {
+			t.Fatal(err)
+		}
+		d.exec(t, "DELETE FROM labhealth_order_results")
+		srv.set(func() { srv.hidden[id] = true })
+		found, err := r.Since(t.Context(), time.Time{})
+		if n := count(t, d.open(t), "labhealth_orders WHERE results_at IS NULL"); err != nil || found.MissingOrders != 1 || n != 1 {
+			t.Errorf("%+v %v, %d", found, err, n)
+		}
+		srv.set(func() { delete(srv.hidden, id) })
+		srv.runUntil(t, r, "walk")
+	})
+}
+
 // An event that is repeated does not bring back an order that the service does not have. A newer
 // one and a read do.
 func TestReconcileMissingAndEvents(t *testing.T) {
@@ -841,6 +864,31 @@ func TestReconcileUnfiltered(t *testing.T) {
 	})
 }
 
+// A service that ignores page numbers and dates is an error if it has more orders than a page.
+func TestReconcileRepeatedPage(t *testing.T) {
+	onBoth(t, func(t *testing.T, d database) {
+		store, srv := d.store(t), newTruth(t)
+		srv.before = func(_ int, path string, query url.Values) error {
+			if path == "orders" {
+				for _, parameter := range []string{"page", "start_date", "updated_start_date", "order_key", "order_direction"} {
+					query.Del(parameter)
+				}
+			}
+			return nil
+		}
+		r := &sqlstore.Reconciler{Store: store, Client: srv.client, OrdersOnly: true}
+		srv.AddOrders(60)
+		if found, err := r.Since(t.Context(), time.Time{}); err != nil || !found.Complete {
+			t.Errorf("%+v %v", found, err)
+		}
+		srv.AddOrders(60)
+		found, err := r.Since(t.Context(), time.Time{})
+		if lists := srv.count("orders"); err == nil || err.Error() != "sqlstore: the service repeats a page of orders" || lists > 10 {
+			t.Errorf("%+v %v, %d lists", found, err, lists)
+		}
+	})
+}
+
 // Of an event and a read, the version wins that is newer by the service's clock, in whatever order
 // and by whichever clock they were received.
 func TestReconcileClock(t *testing.T) {
@@ -898,38 +946,6 @@ func TestReconcileClock(t *testing.T) {
 			t.Fatal(err)
 		}
 		status(newer.CurrentStatus(), 3)
-	})
-}
-
-// Orders that are due are read as lists, or one by one if the service ignores the filter.
-func TestReconcileDue(t *testing.T) {
-	onBoth(t, func(t *testing.T, d database) {
-		store, srv := d.store(t), newTruth(t)
-		ids := srv.AddOrders(120)
-		if _, err := (&sqlstore.Reconciler{Store: store, Client: srv.client}).Since(t.Context(), time.Time{}); err != nil {
-			t.Fatal(err)
-		}
-		for _, ignored := range []string{"", "order_ids"} {
-			srv.advance(t, ids)
-			srv.set(func() {
-				srv.requests = nil
-				srv.before = func(_ int, _ string, query url.Values) error { query.Del(ignored); return nil }
-			})
-			d.exec(t, `UPDATE labhealth_orders SET check_at = 1 WHERE check_at IS NOT NULL`)
-			d.exec(t, `DELETE FROM labhealth_reconciled`)
-			now := time.Now().UTC().Format(time.RFC3339Nano)
-			complete := fmt.Sprintf(`{"started":%q,"finished":%q}`, now, now)
-			d.exec(t, `INSERT INTO labhealth_reconciled (slot, name, value) VALUES (0, 'walk', '`+complete+`'), (0, 'users', '`+complete+`'), (0, 'changed', '`+complete+`')`)
-			srv.runUntil(t, &sqlstore.Reconciler{Store: store, Client: srv.client}, "due")
-			lists, ones := srv.count("orders"), srv.count("v3/order/*")
-			if ignored == "" && (lists != 2 || ones != 0) || ignored != "" && ones == 0 {
-				t.Errorf("%q: %d lists, %d orders", ignored, lists, ones)
-			}
-			if n := count(t, d.open(t), "labhealth_orders WHERE check_at = 1"); n != 0 {
-				t.Errorf("%d orders are still due", n)
-			}
-			srv.equal(t, store)
-		}
 	})
 }
 

@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -93,5 +94,39 @@ func applyUntilUp(t *testing.T, store *sqlstore.Store, batch []webhooks.Delivery
 			return false
 		}
 		time.Sleep(10 * time.Millisecond) // the server is down
+	}
+}
+
+// A server that a crash can damage is reported once, with the settings to change, and one with the
+// defaults is not.
+func TestWeakServer(t *testing.T) {
+	t.Parallel()
+	d := database{sqlstore.PostgreSQL, "pgx", postgrestest.New(t).URL}
+	db := d.open(t)
+	db.SetMaxOpenConns(1)
+	for _, value := range []string{"on", "off"} {
+		execute(t, db, "ALTER SYSTEM SET fsync = "+value, "ALTER SYSTEM SET full_page_writes = "+value, "SELECT pg_reload_conf()")
+		eventually(t, "the settings", func() bool {
+			var fsync, pages string
+			err := db.QueryRow("SELECT current_setting('fsync'), current_setting('full_page_writes')").Scan(&fsync, &pages)
+			return err == nil && fsync == value && pages == value
+		})
+		store, err := sqlstore.Open(db, d.dialect)
+		if err != nil {
+			t.Fatal(err)
+		}
+		log := logTo(t, store)
+		for range 3 {
+			if err := store.Migrate(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		lines := strings.Count(log.String(), "\n")
+		switch {
+		case value == "on" && lines > 0:
+			t.Error(log)
+		case value == "off" && (lines != 1 || !strings.Contains(log.String(), `settings="fsync, full_page_writes"`)):
+			t.Error(log)
+		}
 	}
 }

@@ -255,9 +255,9 @@ func (c *cluster) fill(t *testing.T) {
 	execute(t, db,
 		// The index of random IDs is as full as if they had been inserted one after the other.
 		`ALTER TABLE labhealth_deliveries DROP CONSTRAINT labhealth_deliveries_pkey`,
-		fmt.Sprintf(`INSERT INTO labhealth_deliveries (id, at) SELECT substr(sha256(n::text::bytea), 1, 16), %d + n FROM generate_series(1, %d) AS n`,
+		fmt.Sprintf(`INSERT INTO labhealth_deliveries (slot, id, at) SELECT get_byte(sha256(n::text::bytea), 20), substr(sha256(n::text::bytea), 1, 16), %d + n FROM generate_series(1, %d) AS n`,
 			walStart.UnixNano(), walIDs),
-		`ALTER TABLE labhealth_deliveries ADD PRIMARY KEY (id) WITH (fillfactor = 70)`,
+		`ALTER TABLE labhealth_deliveries ADD PRIMARY KEY (slot, id) WITH (fillfactor = 70)`,
 		`VACUUM (FREEZE, ANALYZE) labhealth_deliveries`, `ANALYZE`, `CHECKPOINT`)
 	t.Logf("%d samples filled in %v", count(t, db, "labhealth_samples"), time.Since(started))
 }

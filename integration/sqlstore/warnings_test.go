@@ -7,11 +7,16 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
+	"github.com/labhealth/labhealth-go/labhealthtest"
 	"github.com/labhealth/labhealth-go/webhooks"
 	"github.com/labhealth/labhealth-go/webhooks/sqlstore"
 )
@@ -185,6 +190,71 @@ func TestEndsWithoutWarning(t *testing.T) {
 		running.Wait()
 		if log := w.String(); strings.Contains(log, "the database") {
 			t.Errorf("log:\n%s", log)
+		}
+	})
+}
+
+// A file of SQLite whose commits are not durable, or a database in memory, is told when the tables
+// are made.
+func TestWarnsOfWeakFiles(t *testing.T) {
+	const weak = "the SQLite database can lose acknowledged deliveries in a power failure: set journal_mode to WAL and synchronous to FULL"
+	for _, row := range []struct{ query, line string }{
+		{"journal_mode(WAL)&_pragma=synchronous(FULL)", ""},
+		{"journal_mode(WAL)&_pragma=synchronous(EXTRA)", ""},
+		{"journal_mode(WAL)&_pragma=synchronous(NORMAL)", weak + `" journal_mode=wal synchronous=1`},
+		{"journal_mode(DELETE)&_pragma=synchronous(FULL)", weak + `" journal_mode=delete synchronous=2`},
+		{"", "the SQLite database is in memory"},
+	} {
+		t.Run(row.query, func(t *testing.T) {
+			d := database{sqlstore.SQLite, "sqlite", ":memory:"}
+			if row.query != "" {
+				d.source = "file:" + filepath.ToSlash(filepath.Join(t.TempDir(), "labhealth.db")) + "?_pragma=" + row.query
+			}
+			db := d.open(t)
+			db.SetMaxOpenConns(1)
+			store, err := sqlstore.Open(db, d.dialect)
+			must(t, err)
+			w := logTo(t, store)
+			must(t, store.Migrate(t.Context()))
+			if got := w.String(); row.line == "" && got != "" || !strings.Contains(got, row.line) || strings.Count(got, "\n") > 1 {
+				t.Errorf("the log is %q", got)
+			}
+		})
+	}
+}
+
+// Deliveries to a Receiver whose Run was not called are stored, and the log says that nothing
+// applies them.
+func TestWarnsWithoutRun(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		service, err := labhealthtest.Start(labhealthtest.WithListener(make(noListener)))
+		must(t, err)
+		defer service.Close()
+		d := sqliteFile(t)
+		store := d.store(t) // makes the tables
+		r, err := sqlstore.NewReceiver(d.open(t), d.dialect, sqlstore.ReceiverOptions{Client: clientOf(t, service, service.APIKey), Verifier: webhooks.Unsigned})
+		must(t, err)
+		w := logTo(t, r.Store)
+		deliver := func(id string) {
+			request := httptest.NewRequest(http.MethodPost, "/webhooks", bytes.NewReader(heartrates(id, 1, "60").Body))
+			request.Header.Set("svix-id", id)
+			response := httptest.NewRecorder()
+			r.ServeHTTP(response, request)
+			if response.Code != http.StatusNoContent {
+				t.Fatal(id, response.Code)
+			}
+		}
+		deliver("early")
+		if w.String() != "" {
+			t.Errorf("the log is %q before a program can have called Run", w)
+		}
+		time.Sleep(11 * time.Second)
+		deliver("late")
+		if !strings.Contains(w.String(), `level=WARN msg="sqlstore: deliveries are stored and not applied: call Receiver.Run"`) {
+			t.Errorf("the log is %q", w)
+		}
+		if b, err := store.Backlog(t.Context()); err != nil || b.Waiting != 2 {
+			t.Error(b, err)
 		}
 	})
 }

@@ -8,6 +8,9 @@ import (
 	"time"
 )
 
+// DeliveryIDKey is the context key of the ID of a delivery, which both packages set.
+type DeliveryIDKey struct{}
+
 // Outcome is the result of applying a received version.
 type Outcome uint8
 

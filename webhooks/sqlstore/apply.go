@@ -105,18 +105,7 @@ func (s *Store) applySlots(ctx context.Context, deliveries []webhooks.Delivery, 
 	}
 	all, failure := make([]Applied, len(deliveries)), error(nil)
 	for _, slot := range slices.Sorted(maps.Keys(bySlot)) {
-		var part []webhooks.Delivery
-		for _, i := range bySlot[slot] {
-			part = append(part, deliveries[i])
-		}
-		applied, err := s.applyAll(ctx, part, areRead, silent)
-		if err != nil {
-			failure = cmp.Or(failure, err)
-			continue
-		}
-		for n, i := range bySlot[slot] {
-			all[i] = applied[n]
-		}
+		failure = cmp.Or(failure, s.applySome(ctx, deliveries, bySlot[slot], all, areRead, silent))
 	}
 	if failure != nil {
 		return nil, failure
@@ -126,22 +115,30 @@ func (s *Store) applySlots(ctx context.Context, deliveries []webhooks.Delivery, 
 
 // applyOthers applies deliveries that were read from the API and are not of deleted users.
 func (s *Store) applyOthers(ctx context.Context, deliveries []webhooks.Delivery, b *batch) ([]Applied, error) {
-	var others []webhooks.Delivery
-	var indexes []int
-	for i, d := range deliveries {
+	var others []int
+	for i := range deliveries {
 		if !slices.Contains(b.deleted, keyOf(b.of[i])) {
-			others, indexes = append(others, d), append(indexes, i)
+			others = append(others, i)
 		}
 	}
 	all := make([]Applied, len(deliveries))
-	applied, err := s.applyAll(ctx, others, true, b.silent)
-	if err != nil {
+	if err := s.applySome(ctx, deliveries, others, all, true, b.silent); err != nil {
 		return nil, err
 	}
-	for n, i := range indexes {
-		all[i] = applied[n]
-	}
 	return all, nil
+}
+
+// applySome applies the deliveries with these indexes, and sets their results in all.
+func (s *Store) applySome(ctx context.Context, deliveries []webhooks.Delivery, indexes []int, all []Applied, areRead, silent bool) error {
+	some := make([]webhooks.Delivery, len(indexes))
+	for n, i := range indexes {
+		some[n] = deliveries[i]
+	}
+	applied, err := s.applyAll(ctx, some, areRead, silent)
+	for n := range applied {
+		all[indexes[n]] = applied[n]
+	}
+	return err
 }
 
 // committed uses what the transaction of a batch has committed.

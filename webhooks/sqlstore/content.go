@@ -3,10 +3,12 @@
 package sqlstore
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"database/sql"
 	"encoding/binary"
 	"encoding/hex"
+	"regexp"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -174,22 +176,17 @@ func escape(s string) string {
 	return escaped.String()
 }
 
+var escapePattern = regexp.MustCompile(`\\\\|\\x[0-9a-f]{2}`)
+
+// unescape returns what escape was called with.
 func unescape(s string) string {
-	var plain strings.Builder
-	for {
-		before, after, found := strings.Cut(s, `\`)
-		plain.WriteString(before)
-		if !found {
-			return plain.String()
-		}
-		if b, err := hex.DecodeString(after[min(1, len(after)):min(3, len(after))]); strings.HasPrefix(after, "x") && err == nil && len(b) == 1 {
-			plain.WriteByte(b[0])
-			s = after[3:]
-			continue
-		}
-		plain.WriteByte('\\')
-		s = strings.TrimPrefix(after, `\`)
+	if !strings.Contains(s, `\`) {
+		return s
 	}
+	return escapePattern.ReplaceAllStringFunc(s, func(e string) string {
+		b, _ := hex.DecodeString(strings.TrimLeft(e, `\x`))
+		return cmp.Or(string(b), `\`)
+	})
 }
 
 // notNull returns an empty body for nil, which drivers would write as NULL.

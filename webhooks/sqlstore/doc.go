@@ -56,7 +56,7 @@
 //     that PostgreSQL cannot remove yet hardly do. [Store.Backlog] counts what waits, at a bounded
 //     cost.
 //   - If a batch takes too long, its deliveries are tried again singly. Any that still takes too
-//     long becomes a dead letter after [Worker].Attempts. The other batches go on.
+//     long becomes a dead letter after [Worker].Attempts. Meanwhile other workers go on.
 //   - Nothing is lost: summaries are stored as JSON, and so are samples that do not fit the numeric
 //     columns, such as numbers with too many digits for a double.
 //
@@ -97,12 +97,12 @@
 //
 // SQLite 3.35 or newer, in a file. Tested: modernc.org/sqlite, with the file name
 //
-//	file:labhealth.db?_pragma=journal_mode(WAL)&_pragma=busy_timeout(10000)&_pragma=synchronous(FULL)
+//	file:labhealth.db?_pragma=journal_mode(WAL)&_pragma=busy_timeout(5000)&_pragma=synchronous(FULL)
 //
 // With WAL and FULL, a delivery is acknowledged only after it was synced. With another journal
 // mode, or synchronous = NORMAL or OFF, a power failure can lose the last acknowledged deliveries.
-// With PostgreSQL, it can if fsync, full_page_writes or synchronous_commit is off: [Store.Migrate]
-// warns of that.
+// With PostgreSQL, it can if fsync, full_page_writes or synchronous_commit is off. [Store.Migrate]
+// warns of both.
 //
 // Every primary key starts with the user's slot, a number below 256: see [Slot]. A program with
 // several databases has a Store for each, and uses the slot to pick the one of a user. A database

@@ -203,9 +203,13 @@ func (s *Store) take(ctx context.Context, tx *sql.Tx, p part, limit int, slot in
 
 const inboxColumns = `i.slot, CAST(i.{row} AS text), i.part, i.due, i.id, i.received_at, i.user_id, i.attempts, i.alone, i.delivery_id, i.body`
 
-// selectRows reads and locks rows of a part, slot by slot.
+// selectRows reads and locks rows of a part, slot by slot. Most slots to scan have rows: as many of
+// them as rows are needed come first, so that a statement for a few rows has a short list.
 func (s *Store) selectRows(ctx context.Context, tx *sql.Tx, p part, scan *scan, until int64, limit int) (taken []inboxRow, err error) {
-	for chunk := range slices.Chunk(scan.slots, s.listSize()) {
+	size := min(limit, s.listSize())
+	for rest := scan.slots; len(rest) > 0 && len(taken) < limit && sizeOf(taken) < maxBytes; size = s.listSize() {
+		chunk := rest[:min(size, len(rest))]
+		rest = rest[len(chunk):]
 		err := s.scanRows(ctx, tx, &taken, `SELECT `+inboxColumns+` FROM {k: slot smallint, due bigint}
 			{each i: {row}, i.* | labhealth_inbox | i.slot = {slot} AND i.part = $1::smallint AND i.due >= k.due AND i.due <= $2::bigint | ORDER BY i.due, i.id LIMIT $3::integer{skip}}
 			LIMIT $3::integer`, p, until, limit-len(taken), rowList{len(chunk), func(i int) []any {
@@ -213,9 +217,6 @@ func (s *Store) selectRows(ctx context.Context, tx *sql.Tx, p part, scan *scan, 
 		}})
 		if err != nil {
 			return nil, err
-		}
-		if len(taken) >= limit || sizeOf(taken) >= maxBytes {
-			break
 		}
 	}
 	return taken, nil

@@ -78,6 +78,12 @@ func (s *Store) Order(ctx context.Context, orderID uuid.UUID) (order StoredOrder
 	if err := s.usable(ctx); err != nil {
 		return StoredOrder{}, false, err
 	}
+	return s.latestOrder(ctx, orderKey{order: orderID}, allSlots)
+}
+
+// latestOrder returns an order of the user or, of all slots, that of the user with the latest
+// version.
+func (s *Store) latestOrder(ctx context.Context, of orderKey, slots []int64) (order StoredOrder, ok bool, err error) {
 	var latest *orderRow
 	err = s.query(ctx, s.db, func(rows *sql.Rows) error {
 		stored, row, err := scanStoredOrder(rows)
@@ -85,25 +91,12 @@ func (s *Store) Order(ctx context.Context, orderID uuid.UUID) (order StoredOrder
 			order, latest = stored, row
 		}
 		return err
-	}, `SELECT `+orderColumns+`, o.text FROM labhealth_orders AS o WHERE o.slot IN {any: smallint} AND o.order_id = $1::uuid`, orderID.String(), anyOf(allSlots))
+	}, `SELECT `+orderColumns+`, o.text FROM labhealth_orders AS o WHERE o.slot IN {any: smallint} AND o.order_id = $1::uuid
+		AND ($2::boolean OR o.user_id = $3::uuid)`, of.order.String(), len(slots) > 1, of.user.String(), anyOf(slots))
 	if err != nil {
 		return StoredOrder{}, false, s.failed(ctx, "order", err)
 	}
 	return order, latest != nil, nil
-}
-
-// orderOf returns the order of a user; ok is false if it is not stored.
-func (s *Store) orderOf(ctx context.Context, of orderKey) (order StoredOrder, ok bool, err error) {
-	err = s.query(ctx, s.db, func(rows *sql.Rows) (err error) {
-		ok = true
-		order, _, err = scanStoredOrder(rows)
-		return err
-	}, `SELECT `+orderColumns+`, o.text FROM labhealth_orders AS o
-		WHERE o.slot = $1::smallint AND o.user_id = $2::uuid AND o.order_id = $3::uuid`, Slot(of.user), of.user.String(), of.order.String())
-	if err != nil {
-		return StoredOrder{}, false, s.failed(ctx, "order", err)
-	}
-	return order, ok, nil
 }
 
 func scanStoredOrder(rows *sql.Rows) (StoredOrder, *orderRow, error) {
@@ -132,13 +125,13 @@ func (s *Store) Orders(ctx context.Context, filter OrderFilter) iter.Seq2[Stored
 		for _, slot := range slots {
 			streams = append(streams, s.orderStream(&filter, slot))
 		}
-		all := chained(ctx, streams)
+		var compare func(a, b *foundOrder) int
 		if !filter.ChangedSince.IsZero() {
-			all = merged(ctx, streams, func(a, b *foundOrder) int {
+			compare = func(a, b *foundOrder) int {
 				return cmp.Or(cmp.Compare(a.row.changed, b.row.changed), compareOrders(a.row.key(), b.row.key()))
-			})
+			}
 		}
-		for o, failure := range all {
+		for o, failure := range merged(ctx, streams, compare) {
 			if err = failure; err != nil || !yield(o.StoredOrder, nil) {
 				break
 			}
@@ -244,8 +237,8 @@ func (s *Store) Timeline(ctx context.Context, orderID uuid.UUID) ([]Transition, 
 		all = append(all, newTransition(key, id, at, status, detail))
 		return err
 	}, `SELECT o.user_id, e.id, e.at, e.status, e.detail FROM labhealth_orders AS o
-		JOIN labhealth_order_events AS e ON e.slot = o.slot AND e.user_id = o.user_id AND e.order_id = o.order_id
-		WHERE o.slot IN {any: smallint} AND o.order_id = $1::uuid`, orderID.String(), anyOf(allSlots))
+		CROSS JOIN labhealth_order_events AS e WHERE e.slot = o.slot AND e.user_id = o.user_id AND e.order_id = o.order_id
+		AND o.slot IN {any: smallint} AND o.order_id = $1::uuid`, orderID.String(), anyOf(allSlots))
 	if err != nil {
 		return nil, s.failed(ctx, "timeline", err)
 	}
@@ -263,18 +256,26 @@ func (s *Store) OrderResults(ctx context.Context, orderID uuid.UUID) (results *l
 	if err := s.usable(ctx); err != nil {
 		return nil, false, err
 	}
+	_, results, err = s.latestResults(ctx, orderKey{order: orderID}, allSlots)
+	return results, results != nil, err
+}
+
+// latestResults returns the latest results of an order, as latestOrder does, and the key of their
+// version; nil if there are none.
+func (s *Store) latestResults(ctx context.Context, of orderKey, slots []int64) (key uuid.UUID, results *labhealth.OrderResults, err error) {
+	var revision int64
 	var document string
-	var version int64
-	ok, err = s.queryRow(ctx, s.db, into{&version, &document}, `SELECT r.version, r.text FROM labhealth_order_results AS r
-		WHERE r.slot IN {any: smallint} AND r.order_id = $1::uuid ORDER BY r.version, r.user_id`, orderID.String(), anyOf(allSlots))
-	if err != nil || !ok {
-		return nil, false, s.failed(ctx, "order results", err)
+	found, err := s.queryRow(ctx, s.db, into{&of.user, &revision, &document}, `SELECT r.user_id, r.revision, r.text FROM labhealth_order_results AS r
+		WHERE r.slot IN {any: smallint} AND r.order_id = $1::uuid AND ($2::boolean OR r.user_id = $3::uuid) ORDER BY r.version, r.user_id`,
+		of.order.String(), len(slots) > 1, of.user.String(), anyOf(slots))
+	if err != nil || !found {
+		return uuid.Nil, nil, s.failed(ctx, "order results", err)
 	}
 	results = new(labhealth.OrderResults)
 	if results.UnmarshalJSON([]byte(document)) != nil { // not written by this package
 		results = new(labhealth.OrderResults)
 	}
-	return results, true, nil
+	return resultsKey(of, revision, digest(document)), results, nil
 }
 
 // resultsChange says that the stored results of an order have changed.

@@ -1,4 +1,4 @@
-// Which version and which results an order has, and when to read it again.
+// Which version and which results an order has, and when to read the results again.
 
 package sqlstore
 
@@ -174,32 +174,7 @@ func resultsStateOf(top labhealth.OrderTopLevelStatus, timeline map[string]Trans
 
 const day = 24 * time.Hour
 
-// usualTimes is how long an order usually has a status. After that a [Reconciler] reads it again.
-var usualTimes = map[labhealth.OrderLowLevelStatus]time.Duration{
-	labhealth.LowLevelOrdered:                  day,
-	labhealth.LowLevelRequisitionCreated:       7 * day,
-	labhealth.LowLevelRequisitionBypassed:      3 * day,
-	labhealth.LowLevelAwaitingRegistration:     14 * day,
-	labhealth.LowLevelRegistered:               7 * day,
-	labhealth.LowLevelTransitCustomer:          7 * day,
-	labhealth.LowLevelOutForDelivery:           2 * day,
-	labhealth.LowLevelWithCustomer:             14 * day,
-	labhealth.LowLevelTransitLab:               7 * day,
-	labhealth.LowLevelDeliveredToLab:           3 * day,
-	labhealth.LowLevelProblemInTransitCustomer: 7 * day,
-	labhealth.LowLevelProblemInTransitLab:      7 * day,
-	labhealth.LowLevelAppointmentPending:       3 * day,
-	labhealth.LowLevelAppointmentScheduled:     14 * day,
-	labhealth.LowLevelAppointmentCancelled:     14 * day,
-	labhealth.LowLevelDrawCompleted:            3 * day,
-	labhealth.LowLevelPartialResults:           3 * day,
-	labhealth.LowLevelRedrawAvailable:          14 * day,
-	labhealth.LowLevelLabProcessingBlocked:     3 * day,
-}
-
 const (
-	usualTime   = 3 * day  // of a status that is not in usualTimes
-	failedFor   = 30 * day // a failed order is read again during this time: a redraw may follow
 	resultsTime = day      // from when the lab has a sample until there may be results
 	resultsFor  = 90 * day // results that have not come by then are not looked for
 	longestWait = 30 * day
@@ -219,27 +194,16 @@ func finalAt(since, now int64) int64 {
 	return 0
 }
 
-// nextCheck returns when to look again at what has been so since a time and usually ends after
-// another: when it usually ends or, if that has passed, after half of the time that it has lasted.
-func nextCheck(since int64, usual time.Duration, now int64) int64 {
+// nextCheck returns when to look for results again that have been missing since a time: when there
+// may be some or, if that has passed, after half of the time that they have been missing.
+func nextCheck(since, now int64) int64 {
 	if since == 0 || since > now {
 		since = now
 	}
-	if next := since + int64(usual); next > now {
+	if next := since + int64(resultsTime); next > now {
 		return next
 	}
-	return now + min(max(int64(usual), now-since)/2, int64(longestWait))
-}
-
-// checkAt returns when to read an order again that has had a status since a time; 0 for never.
-func checkAt(top labhealth.OrderTopLevelStatus, status labhealth.OrderStatus, since, now int64) int64 {
-	switch {
-	case top == labhealth.TopLevelCompleted, top == labhealth.TopLevelCancelled:
-		return 0
-	case top == labhealth.TopLevelFailed && since != 0 && now-since > int64(failedFor):
-		return 0
-	}
-	return nextCheck(since, cmp.Or(usualTimes[status.LowLevel()], usualTime), now)
+	return now + min(max(int64(resultsTime), now-since)/2, int64(longestWait))
 }
 
 // resultsAt returns when to read the results of an order again that has had a status since a time,
@@ -250,11 +214,22 @@ func resultsAt(state ResultsState, pending bool, status labhealth.OrderStatus, s
 	case since != 0 && now-since > int64(resultsFor):
 		return 0
 	case state == ResultsPartial, state != ResultsNone && pending, state == ResultsNone && mayHaveResults(status):
-		return nextCheck(since, resultsTime, now)
+		return nextCheck(since, now)
 	case state != ResultsNone:
 		return finalAt(since, now)
 	}
 	return 0
+}
+
+// nextPoll returns when to read results again that were due and that the service does not have. The
+// wait is a quarter of the time since the order reached its status, so that it doubles every third
+// time.
+func nextPoll(since, now int64) int64 {
+	age := time.Duration(now - since)
+	if age > resultsFor {
+		return now + int64(longestWait)
+	}
+	return now + int64(min(max(age/4, time.Minute), day))
 }
 
 // mayHaveResults reports whether an order with a status may have results of which no event says so:

@@ -20,36 +20,41 @@ import (
 // orderKey identifies an order: one that two users name is two.
 type orderKey struct{ user, order uuid.UUID }
 
+// ofOrder is the condition for an order, with the parameters of params.
+const ofOrder = `slot = $1::smallint AND user_id = $2::uuid AND order_id = $3::uuid`
+
+func (k orderKey) params() []any { return []any{Slot(k.user), k.user.String(), k.order.String()} }
+
 func compareOrders(a, b orderKey) int {
 	return cmp.Or(bytes.Compare(a.user[:], b.user[:]), bytes.Compare(a.order[:], b.order[:]))
 }
 
 // orderRow is a row of labhealth_orders. Zero times and IDs are NULL where the column may be.
 type orderRow struct {
-	id, user                   uuid.UUID
-	updated, version           int64
-	created                    int64
-	status                     string
-	since                      int64
-	results                    ResultsState
-	transaction, parent        uuid.UUID
-	changed                    int64
-	missing, checkAt, resultAt int64
-	document                   string // empty if it was not read
+	id, user            uuid.UUID
+	updated, version    int64
+	created             int64
+	status              string
+	since               int64
+	results             ResultsState
+	transaction, parent uuid.UUID
+	changed             int64
+	missing, resultAt   int64
+	document            string // empty if it was not read
 }
 
 const orderColumns = `o.order_id, o.user_id, o.updated, o.version, o.created, o.status, o.since, o.results, o.transaction_id, o.parent_id,
-	o.changed, o.missing, o.check_at, o.results_at`
+	o.changed, o.missing, o.results_at`
 
 // scanOrder scans orderColumns, and other columns after them.
 func scanOrder(rows *sql.Rows, r *orderRow, more ...any) error {
 	var status string
 	var transaction, parent uuid.NullUUID
-	var missing, checkAt, resultAt sql.Null[int64]
+	var missing, resultAt sql.Null[int64]
 	err := rows.Scan(append([]any{&r.id, &r.user, &r.updated, &r.version, &r.created, &status, &r.since, &r.results, &transaction, &parent,
-		&r.changed, &missing, &checkAt, &resultAt}, more...)...)
+		&r.changed, &missing, &resultAt}, more...)...)
 	r.status, r.transaction, r.parent = unescape(status), transaction.UUID, parent.UUID
-	r.missing, r.checkAt, r.resultAt = missing.V, checkAt.V, resultAt.V
+	r.missing, r.resultAt = missing.V, resultAt.V
 	return err
 }
 
@@ -96,15 +101,15 @@ func (s *Store) readOrders(ctx context.Context, tx *sql.Tx, slots []*orderSlot) 
 // writeOrders writes slots and their transitions. An empty document leaves the stored one.
 func (s *Store) writeOrders(ctx context.Context, tx *sql.Tx, slots []*orderSlot) error {
 	const insert = `INSERT INTO labhealth_orders AS o (slot, user_id, order_id, updated, version, created, status, since, results,
-			transaction_id, parent_id, changed, missing, check_at, results_at, text)
+			transaction_id, parent_id, changed, missing, results_at, text)
 		SELECT {slot}, k.user_id, k.order_id, k.updated, k.version, k.created, k.status, k.since, k.results,
-			k.transaction_id, k.parent_id, k.changed, k.missing, k.check_at, k.results_at, k.text
-		FROM {k: slot smallint, user_id uuid, order_id uuid, updated bigint, version bigint, created bigint, status text, since bigint, results text, transaction_id uuid, parent_id uuid, changed bigint, missing bigint, check_at bigint, results_at bigint, text text}
+			k.transaction_id, k.parent_id, k.changed, k.missing, k.results_at, k.text
+		FROM {k: slot smallint, user_id uuid, order_id uuid, updated bigint, version bigint, created bigint, status text, since bigint, results text, transaction_id uuid, parent_id uuid, changed bigint, missing bigint, results_at bigint, text text}
 		WHERE {here} ON CONFLICT (slot, user_id, order_id) DO UPDATE SET version = excluded.version,
 			text = CASE WHEN excluded.text = '' THEN o.text ELSE excluded.text END`
 	const update = `, updated = excluded.updated, created = excluded.created, status = excluded.status, since = excluded.since,
 			results = excluded.results, transaction_id = excluded.transaction_id, parent_id = excluded.parent_id,
-			changed = excluded.changed, missing = excluded.missing, check_at = excluded.check_at, results_at = excluded.results_at`
+			changed = excluded.changed, missing = excluded.missing, results_at = excluded.results_at`
 	var confirmed, others []*orderSlot
 	var transitions []Transition
 	for _, slot := range slots {
@@ -138,7 +143,7 @@ func orderRows(slots []*orderSlot) rowList {
 		s, r := slots[i], &slots[i].row
 		return []any{
 			s.slot, s.key.user, s.key.order, r.updated, r.version, r.created, escape(r.status), r.since, string(r.results),
-			orNull(r.transaction), orNull(r.parent), r.changed, orNull(r.missing), orNull(r.checkAt), orNull(r.resultAt), s.newDocument(),
+			orNull(r.transaction), orNull(r.parent), r.changed, orNull(r.missing), orNull(r.resultAt), s.newDocument(),
 		}
 	}}
 }
@@ -157,11 +162,11 @@ type receivedOrder struct {
 
 // orderSlot holds what is stored of an order, and what to write in its place.
 type orderSlot struct {
-	key                    orderKey
-	slot                   int   // of the user
-	lowest                 int64 // the least time of a received version; the greatest int64 if there is none
-	checkSoon, resultsSoon bool  // a delivery says that the order, or its results, are to be read
-	now                    int64 // the time of the transaction
+	key         orderKey
+	slot        int   // of the user
+	lowest      int64 // the least time of a received version; the greatest int64 if there is none
+	resultsSoon bool  // a delivery says that the results are to be read
+	now         int64 // the time of the transaction
 
 	found    bool // it is stored, or received
 	isStored bool
@@ -222,9 +227,6 @@ func (r *batchReader) addOrder(delivery int32, d webhooks.Delivery) error {
 			user = *data.ResolvedUserID
 		}
 		r.orderOf(orderKey{user, *data.ResolvedOrderID}).resultsSoon = true
-	case *webhooks.LabAppointment:
-		user = cmp.Or(data.UserID, user)
-		r.orderOf(orderKey{user, data.OrderID}).checkSoon = true
 	default:
 		return nil
 	}
@@ -251,7 +253,7 @@ func (s *Store) applyOrders(ctx context.Context, tx *sql.Tx, b *batch, applied [
 // resetOrders empties the slots of orders, also after a conflict.
 func (b *batch) resetOrders(now int64) {
 	for _, slot := range b.orderSlots {
-		*slot = orderSlot{key: slot.key, slot: slot.slot, lowest: slot.lowest, checkSoon: slot.checkSoon, resultsSoon: slot.resultsSoon, now: now,
+		*slot = orderSlot{key: slot.key, slot: slot.slot, lowest: slot.lowest, resultsSoon: slot.resultsSoon, now: now,
 			timeline: map[string]Transition{}, written: map[string]Transition{}}
 	}
 }
@@ -291,7 +293,7 @@ func (s *orderSlot) put(r *receivedOrder) (outcome newest.Outcome, transitions i
 		s.isReplaced = s.isReplaced || received.document != s.row.document
 		s.isNewer = s.isNewer || outcome != newest.Same
 		winner.status, winner.since, winner.results = other.status, other.since, cmp.Or(other.results, ResultsNone)
-		winner.changed, winner.checkAt, winner.resultAt = other.changed, other.checkAt, other.resultAt
+		winner.changed, winner.resultAt = other.changed, other.resultAt
 	}
 	if winner.missing = missing; missing != s.row.missing {
 		s.isDirty, s.hasChanged, s.isBack = true, true, true
@@ -368,9 +370,6 @@ func (s *orderSlot) settle(now int64) {
 	if s.isDirty {
 		s.derive(now)
 	}
-	if s.checkSoon && (row.checkAt == 0 || row.checkAt > now) {
-		row.checkAt, s.isDirty = now, true
-	}
 	if s.resultsSoon && (row.resultAt == 0 || row.resultAt > now) {
 		row.resultAt, s.isDirty = now, true
 	}
@@ -386,15 +385,11 @@ func (s *orderSlot) derive(now int64) {
 	row := &s.row
 	before := *row
 	status, since := currentEvent(s.order, s.timeline)
-	top := topLevelOf(s.order, status)
-	row.status, row.since, row.results = string(status), since, resultsStateOf(top, s.timeline, s.stored)
+	row.status, row.since, row.results = string(status), since, resultsStateOf(topLevelOf(s.order, status), s.timeline, s.stored)
 	isOther := !s.isStored || s.isBack || *row != before
 	s.hasChanged = s.hasChanged || isOther
-	if isOther || row.checkAt != 0 && row.checkAt <= now {
-		row.checkAt = checkAt(top, status, since, now)
-	}
 	switch {
-	case row.results != ResultsNone && (s.isNewer || slices.ContainsFunc(s.added, hasReported)):
+	case row.results != ResultsNone && (s.isNewer || s.isBack || slices.ContainsFunc(s.added, hasReported)):
 		row.resultAt = now
 	case isOther && (row.resultAt == 0 || row.resultAt > now):
 		row.resultAt = resultsAt(row.results, s.stored == labhealth.ResultsStatusPartial, status, row.reachedAt(), now)
@@ -470,7 +465,7 @@ func (s *Store) applyResults(ctx context.Context, tx *sql.Tx, r receivedResults)
 		VALUES ($1::smallint, $2::uuid, $3::uuid, $4::bigint, $5::integer, $6::text, $7::text)
 		ON CONFLICT (slot, user_id, order_id) DO UPDATE SET version = excluded.version, revision = excluded.revision, status = excluded.status,
 		text = CASE WHEN excluded.text = '' THEN r.text ELSE excluded.text END`,
-		Slot(r.user), r.user.String(), r.order.String(), r.version, revision, escape(string(r.status)), text)
+		append(r.params(), r.version, revision, escape(string(r.status)), text)...)
 	if err != nil {
 		return false, err
 	}
@@ -512,8 +507,7 @@ func (s *orderSlot) hadResults(status labhealth.ResultsStatus, past int64) bool 
 // compareResults compares results with the stored ones, whose revision and JSON it returns.
 func (s *Store) compareResults(ctx context.Context, tx *sql.Tx, r *receivedResults) (outcome newest.Outcome, revision int64, document string, err error) {
 	var version int64
-	found, err := s.queryRow(ctx, tx, into{&version, &revision, &document}, `SELECT version, revision, text FROM labhealth_order_results
-		WHERE slot = $1::smallint AND user_id = $2::uuid AND order_id = $3::uuid`, Slot(r.user), r.user.String(), r.order.String())
+	found, err := s.queryRow(ctx, tx, into{&version, &revision, &document}, `SELECT version, revision, text FROM labhealth_order_results WHERE `+ofOrder, r.params()...)
 	if err != nil || !found {
 		return newest.Added, 0, "", err
 	}

@@ -363,7 +363,7 @@ func (s *Store) FailedReactions(ctx context.Context) iter.Seq2[FailedReaction, e
 				return s.failedReactions(ctx, slot, after, limit)
 			}})
 		}
-		for f, failure := range chained(ctx, streams) {
+		for f, failure := range merged(ctx, streams, nil) {
 			if err = failure; err != nil || !yield(*f, nil) {
 				break
 			}

@@ -16,7 +16,6 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/labhealth/labhealth-go/internal/jitter"
 	"github.com/labhealth/labhealth-go/internal/warn"
 	"github.com/labhealth/labhealth-go/webhooks"
 )
@@ -135,9 +134,7 @@ func (r *Reactor) run(ctx context.Context) error {
 		}
 		if err != nil {
 			failures++
-			n := max(1, failures-r.Store.slotFailures())
-			backoff := min(50*time.Millisecond<<min(n, 10), 10*time.Second)
-			run.wait(ctx, backoff/2+jitter.Within(backoff/2), false)
+			run.wait(ctx, backoff(50*time.Millisecond, max(1, failures-r.Store.slotFailures()), 10*time.Second), false)
 			continue
 		}
 		failures = 0
@@ -158,7 +155,7 @@ func (r *Reactor) Step(ctx context.Context) (map[ReactionResult]int, error) {
 	}
 	defer run.close()
 	_, err = run.turn(ctx, run.parallel)
-	for err == nil && ctx.Err() == nil && run.outstanding > 0 {
+	for err == nil && ctx.Err() == nil && len(run.calling) > 0 {
 		run.wait(ctx, run.poll, true)
 		_, err = run.turn(ctx, 0)
 	}
@@ -230,13 +227,12 @@ type reacting struct {
 	jobs     chan *reactionCall // taken and not called
 	ended    chan *reactionCall
 
-	calling     map[*reactionCall]bool // taken and not ended
-	outstanding int                    // length of calling
-	hung        map[uuid.UUID]bool     // reactions of calls that ignore their contexts
-	finished    []*reactionCall        // ended and not settled
-	slow        time.Duration          // how long the transaction of the last turn took
-	fast        int                    // calls that end in the time that is worth taking reactions ahead for
-	results     map[ReactionResult]int
+	calling  map[*reactionCall]bool // taken and not ended
+	hung     map[uuid.UUID]bool     // reactions of calls that ignore their contexts
+	finished []*reactionCall        // ended and not settled
+	slow     time.Duration          // how long the transaction of the last turn took
+	fast     int                    // calls that end in the time that is worth taking reactions ahead for
+	results  map[ReactionResult]int
 }
 
 // reactionCall is a reaction that was taken.
@@ -367,7 +363,7 @@ func (r *reacting) result(c *reactionCall, err, deadline error) (ReactionResult,
 
 // want returns how many reactions to take: as many as can be called now, and those to take ahead.
 func (r *reacting) want() int {
-	return r.parallel + r.fast - r.outstanding
+	return r.parallel + r.fast - len(r.calling)
 }
 
 // measure estimates how many calls end in a tenth of a second or, if that is longer, in the time of
@@ -503,7 +499,6 @@ func (r *reacting) committed(take *reactionTake, finished []*reactionCall, relea
 		c := &reactionCall{row: row, was: row.due, reaction: row.reaction(), hangs: r.hung[row.id] || r.isCalled(row.id)}
 		c.row.due = take.lease
 		r.calling[c] = true
-		r.outstanding++
 		r.jobs <- c
 	}
 }
@@ -562,7 +557,6 @@ func (r *reacting) collectOne(c *reactionCall) {
 
 func (r *reacting) remove(c *reactionCall) {
 	delete(r.calling, c)
-	r.outstanding--
 	r.finished = append(r.finished, c)
 }
 
@@ -586,7 +580,7 @@ func (r *reacting) abandon() {
 
 // wait returns when a call has ended, when there may be something to take, or after a time.
 func (r *reacting) wait(ctx context.Context, limit time.Duration, wake bool) {
-	if r.outstanding > 0 {
+	if len(r.calling) > 0 {
 		limit = min(limit, r.timeout/4)
 	}
 	timer := time.NewTimer(limit)
@@ -612,7 +606,7 @@ func (r *reacting) wait(ctx context.Context, limit time.Duration, wake bool) {
 func (r *reacting) stop(ctx context.Context) {
 	for _, grace := range []time.Duration{orDefault(r.Grace, 5*time.Second), time.Second} {
 		timer := time.NewTimer(grace)
-		for expired := false; !expired && r.outstanding > 0; {
+		for expired := false; !expired && len(r.calling) > 0; {
 			select {
 			case c := <-r.jobs:
 				r.remove(c)
@@ -634,7 +628,7 @@ func (r *reacting) stop(ctx context.Context) {
 func (r *reacting) close() {
 	r.cancel()
 	close(r.jobs)
-	if len(r.hung) == 0 && r.outstanding == 0 {
+	if len(r.hung)+len(r.calling) == 0 {
 		r.workers.Wait()
 	}
 }

@@ -48,6 +48,7 @@ type Receiver struct {
 	Reconciler *Reconciler       // reads from the service
 
 	options ReceiverOptions
+	created time.Time
 	started atomic.Bool
 	end     sync.Once
 	ending  chan struct{} // closed by Shutdown
@@ -77,7 +78,8 @@ type ReceiverOptions struct {
 	OnSamples func(ctx context.Context, r Reaction) error
 	// OnEvent is called with each event that was delivered, in the transaction that applies it:
 	// what it writes to tx is written once. Use it for events that the Store does not keep, such as
-	// appointments and critical results. It must not use the Store. See [Worker].Apply.
+	// appointments and critical results. [webhooks.DeliveryIDFrom] returns the ID of the delivery.
+	// It must not use the Store, and has 6 s: others wait for it. See [Worker].Apply.
 	OnEvent func(ctx context.Context, tx *sql.Tx, event *webhooks.Event) error
 	// IncludePast calls the functions also for changes before the first start.
 	IncludePast bool
@@ -164,7 +166,7 @@ func NewReceiver(db *sql.DB, dialect Dialect, o ReceiverOptions) (*Receiver, err
 		return nil, err
 	}
 	store.Logger, store.Reactions = o.Logger, o.kinds()
-	r := &Receiver{Store: store, options: o, ending: make(chan struct{}), ended: make(chan struct{})}
+	r := &Receiver{Store: store, options: o, created: time.Now(), ending: make(chan struct{}), ended: make(chan struct{})}
 	handlerOptions := append([]webhooks.HandlerOption{webhooks.WithDeduplicator(noDeduplicator{}), webhooks.WithWarnings(o.Logger)}, o.HandlerOptions...)
 	if r.Handler, err = webhooks.NewRawHandler(verifier, store.Receive, handlerOptions...); err != nil {
 		return nil, err
@@ -213,7 +215,13 @@ func (r *Receiver) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 		return
 	}
 	r.Handler.ServeHTTP(w, req)
+	if !r.started.Load() && time.Since(r.created) > patienceForRun {
+		r.Store.warn("sqlstore: deliveries are stored and not applied: call Receiver.Run")
+	}
 }
+
+// patienceForRun is how long a program may take to call Run.
+const patienceForRun = 10 * time.Second
 
 var (
 	errNoReceiver = errors.New("sqlstore: the Receiver is nil or its zero value: create it with NewReceiver")
@@ -264,7 +272,9 @@ func (r *Receiver) Run(ctx context.Context) error {
 func (r *Receiver) runParts(ctx context.Context) error {
 	running, stop := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer stop(nil)
-	parts := []func(context.Context) error{r.Worker.run, r.Reconciler.run, r.meet}
+	// Asking the service once shows a key or a base URL that is wrong, although nothing may be due.
+	ask := func(ctx context.Context) error { _, err := r.ask(ctx); return err }
+	parts := []func(context.Context) error{r.Worker.run, r.Reconciler.run, ask}
 	if r.Reactor != nil {
 		parts = append(parts, r.Reactor.run)
 	}
@@ -341,11 +351,12 @@ func (r *Receiver) react(ctx context.Context, reaction Reaction) error {
 // reactToResults calls OnResults with the latest results, and with their key: reactions to results
 // that were replaced meanwhile are repetitions.
 func (r *Receiver) reactToResults(ctx context.Context, of orderKey) error {
-	order, ok, err := r.Store.orderOf(ctx, of)
+	slot := []int64{int64(Slot(of.user))}
+	order, ok, err := r.Store.latestOrder(ctx, of, slot)
 	if err != nil || !ok { // it was deleted
 		return err
 	}
-	key, results, err := r.Store.resultsWithKey(ctx, of)
+	key, results, err := r.Store.latestResults(ctx, of, slot)
 	if err != nil || results == nil {
 		return err
 	}
@@ -353,21 +364,4 @@ func (r *Receiver) reactToResults(ctx context.Context, of orderKey) error {
 		return nil // the final ones are a change of their own
 	}
 	return r.options.OnResults(ctx, StoredResults{Key: key, Order: order, Results: results})
-}
-
-// resultsWithKey returns the stored results of an order of a user and the key of their version; nil
-// if there are none.
-func (s *Store) resultsWithKey(ctx context.Context, of orderKey) (key uuid.UUID, results *labhealth.OrderResults, err error) {
-	var revision int64
-	var document string
-	found, err := s.queryRow(ctx, s.db, into{&revision, &document}, `SELECT revision, text FROM labhealth_order_results
-		WHERE slot = $1::smallint AND user_id = $2::uuid AND order_id = $3::uuid`, Slot(of.user), of.user.String(), of.order.String())
-	if err != nil || !found {
-		return uuid.Nil, nil, s.failed(ctx, "order results", err)
-	}
-	results = new(labhealth.OrderResults)
-	if results.UnmarshalJSON([]byte(document)) != nil { // not written by this package
-		results = new(labhealth.OrderResults)
-	}
-	return resultsKey(of, revision, digest(document)), results, nil
 }

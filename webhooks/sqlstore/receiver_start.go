@@ -15,7 +15,6 @@ import (
 	"time"
 
 	labhealth "github.com/labhealth/labhealth-go"
-	"github.com/labhealth/labhealth-go/internal/jitter"
 	"github.com/labhealth/labhealth-go/internal/warn"
 )
 
@@ -86,8 +85,7 @@ func (r *Receiver) prepare(ctx context.Context) (first firstStart, value string,
 			return first, "", err
 		}
 		r.Store.checkDatabase(preparing, err)
-		backoff := min(50*time.Millisecond<<min(failures, 10), 10*time.Second)
-		_ = sleep(ctx, backoff/2+jitter.Within(backoff/2))
+		_ = sleep(ctx, backoff(50*time.Millisecond, failures, 10*time.Second))
 	}
 }
 
@@ -148,13 +146,6 @@ func (r *Receiver) findPast(ctx context.Context, first firstStart, value string)
 	return first, err
 }
 
-// meet asks the service once, so that a key or a base URL that is wrong is noticed at once,
-// although nothing may be due to be read.
-func (r *Receiver) meet(ctx context.Context) error {
-	_, err := r.ask(ctx)
-	return err
-}
-
 // ask returns the time by the service's clock, when the service responds. It returns an error that
 // waiting does not heal.
 func (r *Receiver) ask(ctx context.Context) (time.Time, error) {
@@ -176,8 +167,7 @@ func (r *Receiver) ask(ctx context.Context) (time.Time, error) {
 		if unhealed.isOver(err) {
 			return time.Time{}, err
 		}
-		backoff := min(time.Second<<min(failures, 10), 30*time.Second)
-		_ = sleep(ctx, backoff/2+jitter.Within(backoff/2))
+		_ = sleep(ctx, backoff(time.Second, failures, 30*time.Second))
 	}
 }
 
@@ -230,7 +220,8 @@ var servers = map[Dialect]struct {
 func (s *Store) checkVersion(ctx context.Context) error {
 	var version string
 	read := func(d Dialect) error { return s.db.QueryRowContext(ctx, servers[d].version).Scan(&version) }
-	err := read(s.name)
+	// Of processes that create the file of SQLite at the same time, some find it locked at once.
+	err := retry(ctx, "migrate", func() error { return read(s.name) })
 	if err != nil && !isBroken(err) && ctx.Err() == nil {
 		for other := range servers {
 			if other != s.name && read(other) == nil {

@@ -3,6 +3,7 @@
 package sqlstore
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net/http"
@@ -91,26 +92,18 @@ type elements struct {
 	n    int
 	read func(p *pass, ctx context.Context, i int) error
 
-	mu      sync.Mutex
-	taken   int
-	failed  []int   // those that failed although the service responds
-	doubts  []doubt // those that failed since it responded last
-	failure error   // of the first of these
-	cause   error   // of the latest failure
-	err     error   // why the rest is not read
+	mu     sync.Mutex
+	next   int
+	failed []int // those that failed although the service responds
+	cause  error // why the latest of these did
+	err    error // why the rest is not read
 }
-
-// doubt is an element that failed when some elements had been taken.
-type doubt struct{ element, taken int }
-
-// maxDoubts is how many elements fail before the service is asked whether it responds to others.
-const maxDoubts = 8
 
 // each calls read for n elements, several at the same time unless the pass has a rate, each with
 // its own counts. It returns and counts those that failed.
 //
-// A failure is the element's own if the service responds to a later request, of another element or
-// of a list. Otherwise the service is unavailable: each returns the error, and nobody knows whether
+// An element has failed alone if the service responds to a later request, of another element or of
+// a list. Otherwise the service is unavailable: each returns the error, and nobody knows whether
 // the elements that failed since it responded last would fail again.
 func (p *pass) each(ctx context.Context, n int, read func(p *pass, ctx context.Context, i int) error) (failed []int, err error) {
 	e := &elements{n: n, read: read}
@@ -120,10 +113,15 @@ func (p *pass) each(ctx context.Context, n int, read func(p *pass, ctx context.C
 	}
 	var all sync.WaitGroup
 	for range min(n, parallel) {
-		all.Go(func() { e.work(ctx, p) })
+		all.Go(func() {
+			part := &pass{Reconciler: p.Reconciler, name: p.name, rate: p.rate, ofUsers: p.ofUsers, at: p.at}
+			e.work(transport.WithAdmission(ctx, part.admit), part)
+			e.mu.Lock()
+			defer e.mu.Unlock()
+			p.found.add(part.found)
+		})
 	}
 	all.Wait()
-	e.resolve(ctx, p, 1)
 	if e.err != nil {
 		return nil, e.err
 	}
@@ -132,83 +130,62 @@ func (p *pass) each(ctx context.Context, n int, read func(p *pass, ctx context.C
 	return e.failed, nil
 }
 
+// work reads elements one after the other: what the service responds to is later than what failed.
 func (e *elements) work(ctx context.Context, p *pass) {
-	part := &pass{Reconciler: p.Reconciler, name: p.name, rate: p.rate, ofUsers: p.ofUsers, at: p.at}
-	ctx = transport.WithAdmission(ctx, part.admit)
-	for i, ok := e.take(); ok; i, ok = e.take() {
-		requests := part.found.Requests
-		err := e.read(part, ctx, i)
-		e.end(ctx, i, err, part.found.Requests > requests)
-		e.resolve(ctx, part, maxDoubts)
+	const most = 2   // failures in a row until the service is asked whether it responds
+	var doubts []int // elements that failed since it responded last
+	var cause error  // why the latest of these did
+	for {
+		i, ok := e.take()
+		if len(doubts) > 0 && (!ok || len(doubts) == most) {
+			if !p.responds(ctx) {
+				e.stop(cmp.Or(ctx.Err(), cause))
+				return
+			}
+			e.fail(cause, doubts...)
+			doubts = nil
+		}
+		if !ok {
+			return
+		}
+		requests := p.found.Requests
+		err := e.read(p, ctx, i)
+		v := verdictOf(ctx, err)
+		if v <= failedAlone && p.found.Requests > requests {
+			e.fail(cause, doubts...)
+			doubts = nil
+		}
+		switch v {
+		case responded:
+		case failedAlone:
+			e.fail(err, i)
+		case unclear:
+			doubts, cause = append(doubts, i), err
+		case stops:
+			e.stop(err)
+		}
 	}
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	p.found.add(part.found)
 }
 
+// take returns the next element, unless the rest is not read.
 func (e *elements) take() (i int, ok bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.err != nil || e.taken == e.n {
+	if e.err != nil || e.next == e.n {
 		return 0, false
 	}
-	e.taken++
-	return e.taken - 1, true
+	e.next++
+	return e.next - 1, true
 }
 
-// end records the result of an element.
-func (e *elements) end(ctx context.Context, i int, err error, isAsked bool) {
+func (e *elements) fail(cause error, elements ...int) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	v := verdictOf(ctx, err)
-	if err != nil {
-		e.cause = err
-	}
-	switch v {
-	case responded, failedAlone:
-		if isAsked {
-			e.confirm(i)
-		}
-		if v == failedAlone {
-			e.failed = append(e.failed, i)
-		}
-	case unclear:
-		if len(e.doubts) == 0 {
-			e.failure = err
-		}
-		e.doubts = append(e.doubts, doubt{i, e.taken})
-	default:
-		e.err = err
-	}
+	e.failed, e.cause = append(e.failed, elements...), cmp.Or(cause, e.cause)
 }
 
-// confirm is called when the service has responded to a request that was made after a number of
-// elements had been taken: what failed before that has failed alone.
-func (e *elements) confirm(taken int) {
-	n := 0
-	for ; n < len(e.doubts) && e.doubts[n].taken <= taken; n++ {
-		e.failed = append(e.failed, e.doubts[n].element)
-	}
-	e.doubts = e.doubts[n:]
-}
-
-// resolve asks the service whether it responds if there are as many doubts.
-func (e *elements) resolve(ctx context.Context, p *pass, doubts int) {
-	e.mu.Lock()
-	taken, isDue := e.taken, e.err == nil && len(e.doubts) >= doubts
-	e.mu.Unlock()
-	if !isDue {
-		return
-	}
-	responds := p.responds(ctx)
+func (e *elements) stop(err error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	switch {
-	case responds:
-		e.confirm(taken)
-	case e.err == nil && ctx.Err() != nil:
-		e.err = ctx.Err()
-	case e.err == nil:
-		e.err = e.failure
-	}
+	e.err = cmp.Or(e.err, err)
 }

@@ -1,4 +1,4 @@
-// Reads orders and results: lists that change meanwhile, missing orders, what is due.
+// Reads orders and results: lists that change meanwhile, missing orders, results that are due.
 
 package sqlstore
 
@@ -79,6 +79,7 @@ func (p *pass) nextOrders(ctx context.Context, params labhealth.ListOrdersParams
 		}
 		last = true
 	}
+	p.previous = ids
 	p.movePosition(orders, number)
 	return orders, readAt, last || p.isEndless(), nil
 }
@@ -218,14 +219,6 @@ func (p *pass) passKnown() {
 	}
 }
 
-// remember keeps the orders of a page.
-func (p *pass) remember(orders []labhealth.Order) {
-	p.previous = make(map[uuid.UUID]bool, len(orders))
-	for i := range orders {
-		p.previous[orders[i].ID] = true
-	}
-}
-
 // readChanged reads a page of the orders that the service has changed.
 func (p *pass) readChanged(ctx context.Context) (complete bool, err error) {
 	if p.at.Since.IsZero() { // walkOrders reads older ones
@@ -235,7 +228,6 @@ func (p *pass) readChanged(ctx context.Context) (complete bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	p.remember(orders)
 	if last && !p.at.Newest.IsZero() {
 		// An order that changed during this pass, after its page was read, has not been seen. It
 		// was changed at most that long before Newest.
@@ -261,7 +253,6 @@ func (p *pass) walkOrders(ctx context.Context) (complete bool, err error) {
 	if err := p.applyOrders(ctx, orders, readAt); err != nil {
 		return false, err
 	}
-	p.remember(orders)
 	if p.seen == nil {
 		p.seen = map[uuid.UUID]int64{}
 	}
@@ -312,35 +303,16 @@ func (p *pass) compareStored(ctx context.Context, until int64) error {
 			if err != nil {
 				return p.Store.failed(ctx, "reconcile", err)
 			}
-			if err := p.readUnlisted(ctx, unlisted); err != nil {
+			failed, err := p.each(ctx, len(unlisted), func(p *pass, ctx context.Context, i int) error { return p.readOrder(ctx, unlisted[i].order) })
+			if err != nil {
 				return err
 			}
+			p.at.Failed += len(failed)
 			more = n == 1000
 		}
 	}
 	return nil
 }
-
-// readUnlisted reads orders one by one. Those that cannot be read are due soon.
-func (p *pass) readUnlisted(ctx context.Context, orders []orderKey) error {
-	failed, err := p.each(ctx, len(orders), func(p *pass, ctx context.Context, i int) error { return p.readOrder(ctx, orders[i].order) })
-	if err != nil {
-		return err
-	}
-	soon := time.Now().Add(retryTime).UnixNano()
-	for _, i := range failed {
-		if _, err := p.Store.change(ctx, "reconcile", `UPDATE labhealth_orders SET check_at = $4::bigint`+ofOrder+` AND (check_at IS NULL OR check_at > $4::bigint)`,
-			append(orders[i].params(), soon)...); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// ofOrder is the condition for an order, with the parameters of params.
-const ofOrder = ` WHERE slot = $1::smallint AND user_id = $2::uuid AND order_id = $3::uuid`
-
-func (k orderKey) params() []any { return []any{Slot(k.user), k.user.String(), k.order.String()} }
 
 // readOrder reads one order. If the service does not have it, it is missing.
 func (p *pass) readOrder(ctx context.Context, id uuid.UUID) error {
@@ -348,22 +320,20 @@ func (p *pass) readOrder(ctx context.Context, id uuid.UUID) error {
 	order, err := p.Client.Orders.Get(ctx, id)
 	switch {
 	case isMissing(err):
-		// It may come back, so it is looked for again, but seldom.
-		return p.setMissing(ctx, id, readAt, readAt.Add(longestWait))
+		return p.setMissing(ctx, id, readAt)
 	case err != nil:
 		return err
 	}
 	return p.applyOrders(ctx, []labhealth.Order{*order}, readAt)
 }
 
-// setMissing stores that the service does not have an order, and when to look for it again.
-func (p *pass) setMissing(ctx context.Context, id uuid.UUID, at, later time.Time) error {
+// setMissing stores that the service does not have an order. A walk that lists it brings it back.
+func (p *pass) setMissing(ctx context.Context, id uuid.UUID, at time.Time) error {
 	orders, err := p.storedOrders(ctx, allSlots, `o.order_id = $1::uuid`, id)
 	for i := 0; i < len(orders) && err == nil; i++ {
 		var changed int64
-		changed, err = p.Store.change(ctx, "reconcile", `UPDATE labhealth_orders SET missing = $4::bigint, changed = $4::bigint,
-			results_at = CASE WHEN results_at IS NOT NULL THEN $5::bigint END, check_at = CASE WHEN check_at IS NOT NULL THEN $5::bigint END`+ofOrder+` AND missing IS NULL`,
-			append(orders[i].params(), at.UnixNano(), later.UnixNano())...)
+		changed, err = p.Store.change(ctx, "reconcile", `UPDATE labhealth_orders SET missing = $4::bigint, changed = $4::bigint, results_at = NULL WHERE `+ofOrder+` AND missing IS NULL`,
+			append(orders[i].params(), at.UnixNano())...)
 		if changed > 0 {
 			p.found.MissingOrders++
 			p.found.MissingOrderIDs = appendMissing(p.found.MissingOrderIDs, id)
@@ -400,23 +370,22 @@ func (p *pass) applyOrders(ctx context.Context, orders []labhealth.Order, readAt
 	return p.apply(ctx, events)
 }
 
-// dueOrder is a stored order that is to be read.
+// dueOrder is a stored order whose results are to be read.
 type dueOrder struct {
 	orderKey
 	due   int64
 	since int64 // when it reached its status
-	final bool  // final results are stored
 }
 
-// dueOrders returns orders whose column, check_at or results_at, is due. A time that is later than
-// the longest wait was set by a clock that was ahead.
-func (p *pass) dueOrders(ctx context.Context, column string) (orders []dueOrder, err error) {
+// dueOrders returns orders whose results are due. A time that is later than the longest wait was
+// set by a clock that was ahead.
+func (p *pass) dueOrders(ctx context.Context) (orders []dueOrder, err error) {
 	now := time.Now()
 	for _, when := range []struct {
 		is   string
 		time int64
 	}{{"<=", now.UnixNano()}, {">", now.Add(longestWait).UnixNano()}} {
-		slots, err := p.Store.slotsWith(ctx, p.Store.db, `labhealth_orders | o.slot = k.slot AND o.`+column+` `+when.is+` $1::bigint`, when.time)
+		slots, err := p.Store.slotsWith(ctx, p.Store.db, `labhealth_orders | o.slot = k.slot AND o.results_at `+when.is+` $1::bigint`, when.time)
 		if err != nil {
 			return nil, p.Store.failed(ctx, "reconcile", err)
 		}
@@ -426,11 +395,11 @@ func (p *pass) dueOrders(ctx context.Context, column string) (orders []dueOrder,
 			}
 			err := p.Store.query(ctx, p.Store.db, func(rows *sql.Rows) error {
 				var o dueOrder
-				err := rows.Scan(&o.user, &o.order, &o.due, &o.since, &o.final)
+				err := rows.Scan(&o.user, &o.order, &o.due, &o.since)
 				orders = append(orders, o)
 				return err
-			}, `SELECT o.user_id, o.order_id, o.`+column+`, coalesce(nullif(o.since, 0), nullif(o.updated, 0), nullif(o.created, 0), o.changed),`+hasFinalResults+`
-				FROM labhealth_orders AS o WHERE o.slot = $1::smallint AND o.`+column+` `+when.is+` $2::bigint ORDER BY o.`+column+` LIMIT $3::integer`,
+			}, `SELECT o.user_id, o.order_id, o.results_at, coalesce(nullif(o.since, 0), nullif(o.updated, 0), nullif(o.created, 0), o.changed)
+				FROM labhealth_orders AS o WHERE o.slot = $1::smallint AND o.results_at `+when.is+` $2::bigint ORDER BY o.results_at LIMIT $3::integer`,
 				slot, when.time, ordersPage-len(orders))
 			if err != nil {
 				return nil, p.Store.failed(ctx, "reconcile", err)
@@ -440,90 +409,30 @@ func (p *pass) dueOrders(ctx context.Context, column string) (orders []dueOrder,
 	return orders, nil
 }
 
-// postpone moves the due time of an order, unless it has been changed since it was read. The wait
-// is a quarter of the time since the order reached its status, so that it doubles every third time.
-func (p *pass) postpone(ctx context.Context, o dueOrder, column string, least, most time.Duration) error {
-	now := time.Now()
-	age := now.Sub(time.Unix(0, o.since))
-	wait := min(max(age/4, least), most)
-	next := now.Add(wait).UnixNano()
-	switch {
-	case column == "check_at":
-	case o.final:
-		next = finalAt(o.since, now.UnixNano())
-	case age > resultsFor:
-		next = now.Add(longestWait).UnixNano()
-	}
-	return p.setDue(ctx, o, column, next)
-}
-
-func (p *pass) setDue(ctx context.Context, o dueOrder, column string, next int64) error {
-	_, err := p.Store.change(ctx, "reconcile", `UPDATE labhealth_orders SET `+column+` = nullif($4::bigint, 0)`+ofOrder+` AND `+column+` = $5::bigint`,
-		append(o.params(), next, o.due)...)
-	return err
-}
-
-// readEach reads each of the orders, and postpones those that cannot be read.
-func (p *pass) readEach(ctx context.Context, orders []dueOrder, column string, read func(p *pass, ctx context.Context, o dueOrder) error) error {
-	failed, err := p.each(ctx, len(orders), func(p *pass, ctx context.Context, i int) error { return read(p, ctx, orders[i]) })
-	if err != nil {
-		return err
-	}
-	soon := time.Now().Add(retryTime).UnixNano()
-	for _, i := range failed {
-		if err := p.setDue(ctx, orders[i], column, soon); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// readDue reads orders that have been in a status for longer than is usual.
-func (p *pass) readDue(ctx context.Context) (complete bool, err error) {
-	due, err := p.dueOrders(ctx, "check_at")
-	if err != nil || len(due) == 0 {
-		return true, err
-	}
-	ids := make([]uuid.UUID, len(due))
-	for i, o := range due {
-		ids[i] = o.order
-	}
-	readAt := time.Now()
-	page, err := p.Client.Orders.List(ctx, labhealth.ListOrdersParams{OrderIDs: ids, Size: ordersPage})
-	if err != nil {
-		if !p.failsAlone(ctx, err) {
-			return false, err
-		}
-		page = new(labhealth.OrderPage) // one of them may make the list fail
-	}
-	// The service may ignore the filter. Orders that were not asked for show that, and are ignored.
-	orders := slices.DeleteFunc(page.Orders, func(o labhealth.Order) bool { return !slices.Contains(ids, o.ID) })
-	p.found.Unfiltered = len(orders) < len(page.Orders)
-	if err := p.applyOrders(ctx, orders, readAt); err != nil {
-		return false, err
-	}
-	return len(due) < ordersPage, p.readEach(ctx, due, "check_at", func(p *pass, ctx context.Context, o dueOrder) error {
-		if !slices.ContainsFunc(orders, func(read labhealth.Order) bool { return read.ID == o.order }) {
-			if err := p.readOrder(ctx, o.order); err != nil {
-				return err
-			}
-		}
-		return p.postpone(ctx, o, "check_at", time.Hour, 7*24*time.Hour)
-	})
-}
-
 // readDueResults reads the results of orders that have or may have new ones.
 func (p *pass) readDueResults(ctx context.Context) (complete bool, err error) {
-	due, err := p.dueOrders(ctx, "results_at")
+	due, err := p.dueOrders(ctx)
 	if err != nil {
 		return false, err
 	}
-	return len(due) < ordersPage, p.readEach(ctx, due, "results_at", func(p *pass, ctx context.Context, o dueOrder) error {
-		if err := p.readResults(ctx, o.orderKey); err != nil {
+	failed, err := p.each(ctx, len(due), func(p *pass, ctx context.Context, i int) error {
+		if err := p.readResults(ctx, due[i].orderKey); err != nil {
 			return err
 		}
-		return p.postpone(ctx, o, "results_at", time.Minute, 24*time.Hour) // if there are none
+		return p.postpone(ctx, due[i], nextPoll(due[i].since, time.Now().UnixNano())) // if there are none
 	})
+	soon := time.Now().Add(retryTime).UnixNano()
+	for n := 0; n < len(failed) && err == nil; n++ {
+		err = p.postpone(ctx, due[failed[n]], soon)
+	}
+	return len(due) < ordersPage, err
+}
+
+// postpone moves the due time of an order, unless it has been changed since it was read.
+func (p *pass) postpone(ctx context.Context, o dueOrder, next int64) error {
+	_, err := p.Store.change(ctx, "reconcile", `UPDATE labhealth_orders SET results_at = nullif($4::bigint, 0) WHERE `+ofOrder+` AND results_at = $5::bigint`,
+		append(o.params(), next, o.due)...)
+	return err
 }
 
 // hasFinalResults is the condition for orders o of which final results are stored.

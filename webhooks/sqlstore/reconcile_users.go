@@ -34,7 +34,6 @@ func (r *Reconciler) User(ctx context.Context, userID uuid.UUID, from, to time.T
 			if err != nil {
 				return false, err
 			}
-			p.remember(orders)
 			if last {
 				p.at.Stage = 1
 			}

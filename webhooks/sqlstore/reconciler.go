@@ -28,7 +28,6 @@ import (
 //
 //	results  results of the orders that have or may have new ones; within Poll
 //	changed  orders that the service has changed since the last time; every Interval
-//	due      orders that have been in a status for longer than is usual; every Interval
 //	walk     all orders, at Rate; every Walk
 //	users    the wearable data of all users, at Rate; every Walk
 //
@@ -77,11 +76,11 @@ type Reconciler struct {
 	// OrdersOnly leaves out the users: no wearable data is read, and missing users are not found.
 	OrdersOnly bool
 	// Observe, if not nil, observes the steps of passes. A step is a page of orders, one user, or
-	// up to 100 orders that are due. An error means that a step failed, for example because the
+	// the results of up to 100 orders. An error means that a step failed, for example because the
 	// service is unavailable: it is repeated as a whole after a wait that doubles from 1 s up to 5
 	// min. An order, user or page that fails alone is counted in Failed and is no error. Steps of
-	// the passes "results" and "due" that had nothing to do are not observed. Steps of different
-	// passes run at the same time.
+	// the pass "results" that had nothing to do are not observed. Steps of different passes run at
+	// the same time.
 	Observe func(ctx context.Context, found Reconciled, err error)
 
 	Interval time.Duration // from one pass over changed orders to the next; 0 means 5 min
@@ -105,7 +104,7 @@ const (
 
 // Reconciled counts what one or several steps of a [Reconciler] have read and found.
 type Reconciled struct {
-	// Pass is the pass of the step: results, changed, due, walk or users for those of Run, and
+	// Pass is the pass of the step: results, changed, walk or users for those of Run, and
 	// since, user or order for those of the methods of that name.
 	Pass     string
 	Complete bool // the pass is complete; otherwise more steps follow
@@ -255,7 +254,6 @@ func (r *Reconciler) foreground() []*pass {
 	return []*pass{
 		{Reconciler: r, name: "results", every: orDefault(r.Poll, time.Second), run: (*pass).readDueResults},
 		{Reconciler: r, name: "changed", every: interval, run: (*pass).readChanged, stored: true, began: time.Now()},
-		{Reconciler: r, name: "due", every: interval, run: (*pass).readDue},
 	}
 }
 
@@ -490,12 +488,12 @@ func (p *pass) schedule(err error) {
 	now := time.Now()
 	switch {
 	case err != nil:
-		backoff := min(time.Second<<min(p.failures, 10), 5*time.Minute)
+		wait := backoff(time.Second, p.failures, 5*time.Minute)
 		if e, ok := errors.AsType[*labhealth.APIError](err); ok {
-			backoff = max(backoff, min(e.RetryAfter, time.Hour))
+			wait = max(wait, min(e.RetryAfter, time.Hour))
 		}
 		p.failures++
-		p.next = now.Add(backoff/2 + jitter.Within(backoff/2))
+		p.next = now.Add(wait)
 		return
 	case p.at.Finished.IsZero() && p.isFirst && p.at.First.IsZero():
 		p.next = time.Time{}

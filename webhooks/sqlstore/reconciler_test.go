@@ -4,9 +4,11 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -79,11 +81,11 @@ func TestBackoff(t *testing.T) {
 		start := time.Now()
 		r := &Reconciler{Store: new(Store), Observe: func(_ context.Context, found Reconciled, err error) {
 			times = append(times, time.Since(start))
-			if !errors.Is(err, unavailable) || found.Pass != "due" {
+			if !errors.Is(err, unavailable) || found.Pass != "changed" {
 				t.Error(found, err)
 			}
 		}}
-		failing := &pass{Reconciler: r, name: "due", every: time.Minute, run: func(*pass, context.Context) (bool, error) {
+		failing := &pass{Reconciler: r, name: "changed", every: time.Minute, run: func(*pass, context.Context) (bool, error) {
 			if len(times) == 12 {
 				cancel()
 			}
@@ -107,6 +109,19 @@ func TestBackoff(t *testing.T) {
 		}
 		if took := time.Since(start); len(times) != 12 || steps < int(took/time.Second) || steps > int(took/time.Second)+2 {
 			t.Errorf("%d failures, %d steps in %v", len(times), steps, took)
+		}
+	})
+}
+
+// A service that says when it responds again is not asked before, for up to an hour.
+func TestRetryAfter(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for after, want := range map[time.Duration]time.Duration{10 * time.Minute: 10 * time.Minute, 5 * time.Hour: time.Hour} {
+			p := new(pass)
+			p.schedule(&labhealth.APIError{StatusCode: http.StatusServiceUnavailable, RetryAfter: after})
+			if wait := time.Until(p.next); wait != want {
+				t.Errorf("after %v: it waits for %v", after, wait)
+			}
 		}
 	})
 }
@@ -167,6 +182,70 @@ func TestAdmission(t *testing.T) {
 	time.AfterFunc(10*time.Millisecond, cancel)
 	if err := p.step(ctx); !errors.Is(err, context.Canceled) || labhealth.OutcomeOf(err) != labhealth.OutcomeNotSent {
 		t.Error(err)
+	}
+}
+
+// roundTripper is a function that responds to requests.
+type roundTripper func(*http.Request) (*http.Response, error)
+
+func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
+// Elements fail alone if the service responds later. It is asked if it has not.
+func TestFailAlone(t *testing.T) {
+	unavailable, database := &labhealth.APIError{StatusCode: http.StatusServiceUnavailable}, &Error{}
+	for _, c := range []struct {
+		reads  string // of elements: + responds, . asks nothing, - fails, a fails alone, d cannot be stored
+		lists  string // + responds, - fails, c is canceled
+		failed string
+		err    error
+		read   int // elements
+		asked  int // lists
+	}{
+		{"+.+", "", "[]", nil, 3, 0},
+		{"+-+", "", "[1]", nil, 3, 0},
+		{"+-", "+", "[1]", nil, 2, 1},
+		{"+-", "-", "[]", unavailable, 2, 2},
+		{"--+-+", "+", "[0 1 3]", nil, 5, 1},
+		{"--+", "-", "[]", unavailable, 2, 2},
+		{"-.", "+", "[0]", nil, 2, 1},
+		{"-a", "", "[0 1]", nil, 2, 0},
+		{"a+", "", "[0]", nil, 2, 0},
+		{"+d+", "", "[]", database, 2, 0},
+		{"-", "c", "[]", context.Canceled, 1, 1},
+	} {
+		ctx, cancel := context.WithCancel(t.Context())
+		asked, read := 0, 0
+		client, err := labhealth.NewClient("sk_test", labhealth.WithBaseURL("http://127.0.0.1"), labhealth.WithRetry(labhealth.RetryPolicy{MaxAttempts: 1}),
+			labhealth.WithHTTPClient(&http.Client{Transport: roundTripper(func(r *http.Request) (*http.Response, error) {
+				asked++
+				w := httptest.NewRecorder()
+				w.Header().Set("Content-Type", "application/json")
+				switch c.lists {
+				case "c":
+					cancel()
+				case "-":
+					w.WriteHeader(http.StatusServiceUnavailable)
+				}
+				_, _ = w.WriteString(`{"orders":[],"total":0,"page":1,"size":1}`)
+				return w.Result(), ctx.Err()
+			})}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		p := &pass{Reconciler: &Reconciler{Client: client, Store: new(Store), Parallel: 1}, name: "results"}
+		failed, err := p.each(ctx, len(c.reads), func(p *pass, _ context.Context, i int) error {
+			read++
+			if c.reads[i] != '.' {
+				p.found.Requests++
+			}
+			return map[byte]error{'-': unavailable, 'a': &Error{Rejected: true}, 'd': database}[c.reads[i]]
+		})
+		cancel()
+		slices.Sort(failed)
+		if fmt.Sprint(failed) != c.failed || !errors.Is(err, c.err) || (err == nil) != (c.err == nil) || read != c.read || asked != c.asked ||
+			p.found.Failed != len(failed) || (p.cause == nil) != (len(failed) == 0) {
+			t.Errorf("%q %q: %v, %v, %d elements and %d lists, %+v, %v", c.reads, c.lists, failed, err, read, asked, p.found, p.cause)
+		}
 	}
 }
 

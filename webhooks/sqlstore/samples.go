@@ -7,6 +7,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"maps"
 	"slices"
 
 	"github.com/google/uuid"
@@ -38,18 +39,28 @@ func (s *Store) lockUsers(ctx context.Context, tx *sql.Tx, users []userKey) erro
 
 // storedSeries is a series in the database, with the shapes of its samples.
 type storedSeries struct {
-	slot   int
-	number int64 // 0 if there is none
-	shapes map[int64]shape
+	slot    int
+	number  int64 // 0 if there is none
+	shapes  []storedShape
+	isFirst bool // the sample to look at is stored
+	first   sampleRow
+}
+
+type storedShape struct {
+	shape
+	number int64
 }
 
 // maxShapes is the number of shapes that a series can have. Samples in others are stored as JSON.
 const maxShapes = 255
 
 // findSeries returns the stored series with these keys, which are in ascending order of their
-// slots.
-func (s *Store) findSeries(ctx context.Context, q queryer, keys []webhooks.Series) ([]storedSeries, error) {
+// slots, each with its sample at a time, if at is not nil and has one.
+func (s *Store) findSeries(ctx context.Context, q queryer, keys []webhooks.Series, at []sql.Null[int64]) ([]storedSeries, error) {
 	found := make([]storedSeries, len(keys))
+	if at == nil {
+		at = make([]sql.Null[int64], len(keys))
+	}
 	for i := range keys {
 		found[i].slot = Slot(keys[i].UserID)
 	}
@@ -58,30 +69,30 @@ func (s *Store) findSeries(ctx context.Context, q queryer, keys []webhooks.Serie
 		for s.OneSlot && rest[0].slot != rest[n-1].slot { // each slot in a statement of its own
 			n--
 		}
-		if err := s.readSeries(ctx, q, keys[:n], rest[:n]); err != nil {
+		if err := s.readSeries(ctx, q, keys[:n], at[:n], rest[:n]); err != nil {
 			return nil, err
 		}
-		keys, rest = keys[n:], rest[n:]
+		keys, at, rest = keys[n:], at[n:], rest[n:]
 	}
 	return found, nil
 }
 
-func (s *Store) readSeries(ctx context.Context, q queryer, keys []webhooks.Series, found []storedSeries) error {
+func (s *Store) readSeries(ctx context.Context, q queryer, keys []webhooks.Series, at []sql.Null[int64], found []storedSeries) error {
+	var n int
+	var series int64
+	var number, seconds, offset, east, time sql.Null[int64]
+	var hasValue sql.NullBool
+	var typ, unit sql.Null[string]
+	var first sampleRow
 	return s.query(ctx, q, func(rows *sql.Rows) error {
-		var n int
-		var series int64
-		var number, seconds, offset, east sql.Null[int64]
-		var hasValue sql.NullBool
-		var typ, unit sql.Null[string]
-		if err := rows.Scan(&n, &series, &number, &seconds, &hasValue, &offset, &east, &typ, &unit); err != nil {
+		if err := rows.Scan(&n, &series, &number, &seconds, &hasValue, &offset, &east, &typ, &unit,
+			&time, &first.version, &first.value, &first.shape, &first.seconds, &first.document); err != nil {
 			return err
 		}
 		of := &found[n-1]
-		if of.number = series; !number.Valid {
+		of.number, of.isFirst, of.first = series, time.Valid, first
+		if !number.Valid {
 			return nil
-		}
-		if of.shapes == nil {
-			of.shapes = map[int64]shape{}
 		}
 		sh := shape{Shape: newest.Shape{
 			HasValue: hasValue.Bool, HasTimezoneOffset: offset.Valid, TimezoneOffset: int32(offset.V), East: int32(east.V),
@@ -90,13 +101,15 @@ func (s *Store) readSeries(ctx context.Context, q queryer, keys []webhooks.Serie
 		if seconds.Valid {
 			sh.Form, sh.seconds = newest.Interval, int32(seconds.V)
 		}
-		of.shapes[number.V] = sh
+		of.shapes = append(of.shapes, storedShape{sh, number.V})
 		return nil
-	}, `SELECT k.n, r.series, f.shape, f.seconds, f.has_value, f.timezone_offset, f.east, f.type, f.unit
-		FROM {k: slot smallint, user_id uuid, key bytea}
+	}, `SELECT k.n, r.series, f.shape, f.seconds, f.has_value, f.timezone_offset, f.east, f.type, f.unit,
+			s.at, coalesce(s.version, 0), coalesce(s.value, 0), coalesce(s.shape, 0), s.seconds, s.text
+		FROM {k: slot smallint, user_id uuid, key bytea, at bigint}
 		{find r: series | labhealth_series | r.slot = {slot} AND r.user_id = k.user_id AND r.key = k.key}
+		{left s: * | labhealth_samples | s.slot = {slot} AND s.series = r.series AND s.at = k.at}
 		{left f: * | labhealth_shapes | f.slot = {slot} AND f.series = r.series}`,
-		rowList{len(keys), func(i int) []any { return []any{found[i].slot, keys[i].UserID, seriesKey(keys[i])} }})
+		rowList{len(keys), func(i int) []any { return []any{found[i].slot, keys[i].UserID, seriesKey(keys[i]), at[i]} }})
 }
 
 // sampleRow is a row of labhealth_samples without its series.
@@ -120,41 +133,51 @@ func (r *sampleRow) content(of *storedSeries) (c content, ok bool) {
 	if r.document.Valid {
 		return content{document: r.document.String}, true
 	}
-	sh, ok := of.shapes[r.shape]
-	return content{value: r.value, seconds: r.seconds.Int32, shape: sh}, ok
+	n := slices.IndexFunc(of.shapes, func(sh storedShape) bool { return sh.number == r.shape })
+	if n < 0 {
+		return content{}, false
+	}
+	return content{value: r.value, seconds: r.seconds.Int32, shape: of.shapes[n].shape}, true
 }
 
 var errNoShape = errors.New("sqlstore: a sample has a shape that is not in labhealth_shapes")
 
-// readWearables reads what is stored of a batch, whose users are locked.
+// readWearables reads what is stored of a batch, whose users are locked: the first sample of each
+// series with the series.
 func (s *Store) readWearables(ctx context.Context, tx *sql.Tx, b *batch) (err error) {
-	if b.stored, err = s.findSeries(ctx, tx, b.series); err != nil {
-		return err
-	}
-	var samples, summaries []int32 // those of series that are stored
+	at, first := make([]sql.Null[int64], len(b.series)), make([]int32, len(b.series))
+	var samples, summaries []int32 // further ones, then those of series that are stored
 	for i := range b.sampleSlots {
-		if b.stored[b.sampleSlots[i].series].number != 0 {
+		if slot := &b.sampleSlots[i]; at[slot.series].Valid {
 			samples = append(samples, int32(i))
+		} else {
+			at[slot.series], first[slot.series] = sql.Null[int64]{V: slot.at, Valid: true}, int32(i)
 		}
 	}
+	if b.stored, err = s.findSeries(ctx, tx, b.series, at); err != nil {
+		return err
+	}
+	for i := range b.stored {
+		if of := &b.stored[i]; of.isFirst {
+			if err := b.read(first[i], &of.first); err != nil {
+				return err
+			}
+		}
+	}
+	samples = slices.DeleteFunc(samples, func(i int32) bool { return b.stored[b.sampleSlots[i].series].number == 0 })
 	for i := range b.summarySlots {
 		if b.stored[b.summarySlots[i].series].number != 0 {
 			summaries = append(summaries, int32(i))
 		}
 	}
+	var n int
+	var row sampleRow
+	columns := append([]any{&n}, row.scan()...)
 	err = s.query(ctx, tx, func(rows *sql.Rows) error {
-		var n int
-		var row sampleRow
-		if err := rows.Scan(append([]any{&n}, row.scan()...)...); err != nil {
+		if err := rows.Scan(columns...); err != nil {
 			return err
 		}
-		slot := &b.sampleSlots[samples[n-1]]
-		c, ok := row.content(&b.stored[slot.series])
-		if !ok {
-			return errNoShape
-		}
-		slot.found, slot.stored, slot.version, slot.content = true, true, row.version, c
-		return nil
+		return b.read(samples[n-1], &row)
 	}, `SELECT k.n, `+sampleColumns+` FROM {k: slot smallint, series integer, at bigint}
 		{find s: * | labhealth_samples | s.slot = {slot} AND s.series = k.series AND s.at = k.at}`,
 		rowList{len(samples), func(i int) []any {
@@ -182,6 +205,17 @@ func (s *Store) readWearables(ctx context.Context, tx *sql.Tx, b *batch) (err er
 			of := &b.stored[slot.series]
 			return []any{of.slot, of.number, slot.id}
 		}})
+}
+
+// read stores a row in its slot.
+func (b *batch) read(i int32, row *sampleRow) error {
+	slot := &b.sampleSlots[i]
+	c, ok := row.content(&b.stored[slot.series])
+	if !ok {
+		return errNoShape
+	}
+	slot.found, slot.stored, slot.version, slot.content = true, true, row.version, c
+	return nil
 }
 
 // writeWearables writes what has changed of a batch. A newer version is never overwritten,
@@ -234,15 +268,21 @@ func (b *batch) sampleRows(slots []int32) rowList {
 	return rowList{len(slots), func(i int) []any {
 		slot := &b.sampleSlots[slots[i]]
 		of, c := &b.stored[slot.series], &slot.content
-		seconds := sql.NullInt32{Int32: c.seconds, Valid: c.shape.seconds == perSample}
-		return []any{of.slot, of.number, slot.at, slot.version, c.value, slot.shape, seconds, orNull(c.document)}
+		row := []any{of.slot, of.number, slot.at, slot.version, c.value, slot.shape, nil, nil}
+		if c.shape.seconds == perSample {
+			row[6] = int64(c.seconds)
+		}
+		if c.document != "" {
+			row[7] = c.document
+		}
+		return row
 	}}
 }
 
 // addSeries creates the series of a batch that are not stored. No other transaction can: their
 // users are locked. The counters of the slots are locked in ascending order.
 func (s *Store) addSeries(ctx context.Context, tx *sql.Tx, b *batch) error {
-	var added, slots []int
+	var added []int
 	counts, last := map[int]int64{}, map[int]int64{}
 	for i := range b.stored {
 		if b.stored[i].number == 0 {
@@ -253,10 +293,7 @@ func (s *Store) addSeries(ctx context.Context, tx *sql.Tx, b *batch) error {
 	if len(added) == 0 {
 		return nil
 	}
-	for slot := range counts {
-		slots = append(slots, slot)
-	}
-	slices.Sort(slots)
+	slots := slices.Sorted(maps.Keys(counts))
 	err := s.query(ctx, tx, func(rows *sql.Rows) error {
 		var slot int
 		var series int64
@@ -302,50 +339,30 @@ func (s *Store) addShapes(ctx context.Context, tx *sql.Tx, b *batch) error {
 
 // seriesShape is a shape of a series of a batch.
 type seriesShape struct {
+	storedShape
 	series int32
-	shape  shape
-	number int64
 }
 
 // numberShapes sets the shapes of the sample slots to write, and returns those that are new.
 func (b *batch) numberShapes() (added []seriesShape) {
-	type key struct {
-		series int32
-		shape  shape
-	}
-	numbers := map[key]int64{}
-	for i := range b.stored {
-		for number, sh := range b.stored[i].shapes {
-			numbers[key{int32(i), sh}] = number
-		}
-	}
-	var last key
-	lastNumber := int64(0)
 	for i := range b.sampleSlots {
 		slot := &b.sampleSlots[i]
+		slot.shape = 0
 		if !slot.dirty || slot.content.document != "" {
-			slot.shape = 0
 			continue
-		}
-		k, number := key{slot.series, slot.content.shape}, lastNumber
-		if k != last {
-			number = numbers[k]
 		}
 		of := &b.stored[slot.series]
-		if number == 0 && len(of.shapes) >= maxShapes {
+		n := slices.IndexFunc(of.shapes, func(sh storedShape) bool { return sh.shape == slot.content.shape })
+		switch {
+		case n >= 0:
+			slot.shape = of.shapes[n].number
+		case len(of.shapes) >= maxShapes:
 			slot.content = content{document: slot.content.json(slot.at)}
-			slot.shape = 0
-			continue
+		default:
+			slot.shape = int64(len(of.shapes)) + 1
+			sh := storedShape{slot.content.shape, slot.shape}
+			of.shapes, added = append(of.shapes, sh), append(added, seriesShape{sh, slot.series})
 		}
-		if number == 0 {
-			number = int64(len(of.shapes)) + 1
-			if of.shapes == nil {
-				of.shapes = map[int64]shape{}
-			}
-			of.shapes[number], numbers[k] = slot.content.shape, number
-			added = append(added, seriesShape{slot.series, slot.content.shape, number})
-		}
-		slot.shape, last, lastNumber = number, k, number
 	}
 	return added
 }

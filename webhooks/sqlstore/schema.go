@@ -139,8 +139,8 @@ CREATE TABLE labhealth_dead_letters (
 -- The latest state of every order. updated is the time of the version by the service's clock, and
 -- version the time at which it was received: the greater pair wins. status is the current one, and
 -- since when it was reached. results is none, partial, final or corrected. changed is when the row
--- was last written, and missing when the service was found not to have the order. check_at is when
--- to read the order again, and results_at when to read its results.
+-- was last written, and missing when the service was found not to have the order. results_at is when
+-- to read its results again.
 CREATE TABLE labhealth_orders (
     slot           smallint NOT NULL,
     user_id        uuid NOT NULL,
@@ -155,17 +155,15 @@ CREATE TABLE labhealth_orders (
     parent_id      uuid,
     changed        bigint NOT NULL,
     missing        bigint,
-    check_at       bigint,
     results_at     bigint,
     text           text NOT NULL,
     PRIMARY KEY (slot, user_id, order_id)
 ){large};
-CREATE INDEX labhealth_orders_id ON labhealth_orders (slot, order_id);
+CREATE INDEX labhealth_orders_id ON labhealth_orders (slot, order_id, user_id);
 CREATE INDEX labhealth_orders_status ON labhealth_orders (slot, status);
 CREATE INDEX labhealth_orders_changed ON labhealth_orders (slot, changed, user_id, order_id);
 CREATE INDEX labhealth_orders_created ON labhealth_orders (slot, created, user_id, order_id);
 CREATE INDEX labhealth_orders_transaction ON labhealth_orders (slot, transaction_id) WHERE transaction_id IS NOT NULL;
-CREATE INDEX labhealth_orders_check ON labhealth_orders (slot, check_at) WHERE check_at IS NOT NULL;
 CREATE INDEX labhealth_orders_results ON labhealth_orders (slot, results_at) WHERE results_at IS NOT NULL;
 
 -- Every status that an order has reached, once. id is the ID of the service's event or, if it has
@@ -284,8 +282,8 @@ func Schema(dialect Dialect) string {
 // one, is used as it is.
 //
 // It returns an error if the database is too old or of another dialect, if its encoding is not
-// UTF8, or if the tables are of a newer version of this package. If the settings of the server let
-// acknowledged deliveries be lost in a crash, it writes a warning to [Store.Logger].
+// UTF8, or if the tables are of a newer version of this package. If the settings of the database
+// let acknowledged deliveries be lost in a crash, it writes a warning to [Store.Logger].
 func (s *Store) Migrate(ctx context.Context) error {
 	if err := s.usable(ctx); err != nil {
 		return err
@@ -352,11 +350,12 @@ func schemaVersion(ctx context.Context, q interface {
 	return version, err
 }
 
-// checkServer reports whether the tables are current. With PostgreSQL it checks the settings, and
-// writes nothing: a standby, and a user without the privilege to create tables, may call Migrate
-// too.
+// checkServer checks the settings and, with PostgreSQL, reports whether the tables are current. It
+// writes nothing there: a standby, and a user without the privilege to create tables, may call
+// Migrate too.
 func (s *Store) checkServer(ctx context.Context) (current bool, err error) {
 	if s.name == SQLite {
+		s.checkFile(ctx)
 		return false, nil
 	}
 	exists, encoding, weak := false, "", sql.Null[string]{}
@@ -375,6 +374,24 @@ func (s *Store) checkServer(ctx context.Context) (current bool, err error) {
 	steps := len(migrations)
 	version, err := schemaVersion(ctx, s.db, steps)
 	return version == steps, err
+}
+
+// checkFile writes a warning if acknowledged deliveries are not durable with SQLite. An error is
+// ignored: what uses the database next has it too.
+func (s *Store) checkFile(ctx context.Context) {
+	var file, journal string
+	var synchronous int
+	err := s.db.QueryRowContext(ctx, `SELECT d.file, j.journal_mode, y.synchronous
+		FROM pragma_database_list AS d, pragma_journal_mode AS j, pragma_synchronous AS y WHERE d.name = 'main'`).Scan(&file, &journal, &synchronous)
+	const full = 2
+	switch {
+	case err != nil:
+	case file == "":
+		s.warn("sqlstore: the SQLite database is in memory: acknowledged deliveries are lost with the process, or with its connection: use a file")
+	case journal != "wal" || synchronous < full:
+		s.warn("sqlstore: the SQLite database can lose acknowledged deliveries in a power failure: set journal_mode to WAL and synchronous to FULL",
+			slog.String("journal_mode", journal), slog.Int("synchronous", synchronous))
+	}
 }
 
 const weakSettings = "sqlstore: the database can lose acknowledged deliveries in a crash: settings of the server are off that make commits durable"

@@ -261,6 +261,7 @@ func TestArray(t *testing.T) {
 	a.add([]byte{0, 255})
 	a.add("a\"b\\c,{}\nNULL")
 	a.add("")
+	a.add(nil) // not needed at the end
 	const want = `{-9223372036854775808,0.1,NULL,"\\x00ff","a\"b\\c,{}` + "\n" + `NULL",""}`
 	if a.String() != want {
 		t.Errorf("%s, want %s", a.String(), want)

@@ -3,6 +3,7 @@
 package sqlstore
 
 import (
+	"bytes"
 	"context"
 	"database/sql"
 	"database/sql/driver"
@@ -33,8 +34,9 @@ import (
 //
 // PostgreSQL gets lists as arrays, so that a statement costs one round trip for any number of rows,
 // and reads with LATERAL: a lookup in the index for each row, whatever the statistics are. More
-// text after a third bar belongs to that lookup, such as ORDER BY and LIMIT. SQLite gets lists as
-// VALUES, in chunks, and has neither locks nor LATERAL.
+// text after a third bar belongs to that lookup, such as ORDER BY and LIMIT. A single row is no
+// array: with arrays that are shorter than it assumes, PostgreSQL plans a statement each time.
+// SQLite gets lists as VALUES, in chunks, and has neither locks nor LATERAL.
 //
 // With [Store.OneSlot], all rows of a list have the same slot, which is a parameter of its own: a
 // database that distributes the tables then sends the statement to the place of that slot. An
@@ -97,14 +99,14 @@ var built sync.Map // of builtKey to statement
 type builtKey struct {
 	form
 	text string
-	rows int // of the list; PostgreSQL has the same text for any number
+	rows int // of the list; PostgreSQL has the same text for any number above 1
 }
 
 // build returns the statement for a number of rows. The parameters are those of the text, then the
 // lists, the slot of the rows if there is only one, and the rows.
 func (f form) build(text string, rows int) statement {
 	if !f.lite {
-		rows = 0
+		rows = min(rows, 2)
 	}
 	key := builtKey{f, text, rows}
 	if known, ok := built.Load(key); ok {
@@ -127,6 +129,7 @@ func (f form) build(text string, rows int) statement {
 	st := statement{text: strings.ReplaceAll(text, " IN ANY(", " = ANY(")}
 	if f.lite {
 		text = parameterPattern.ReplaceAllString(text, "?$1")
+		text = strings.ReplaceAll(text, "LIMIT ?", "LIMIT 0 + ?") // a plain limit is planned again for its value
 		st.text = numberPattern.ReplaceAllStringFunc(text, func(p string) string {
 			n, _ := strconv.Atoi(p[1:])
 			if n > 0 || len(st.order) == 0 || st.order[len(st.order)-1] > 0 {
@@ -162,7 +165,7 @@ type builder struct {
 	inserts  bool
 	numbered bool
 	lists    int // number of the last list
-	slot     int // number of the slot
+	slot     int // number of the slot or, for SQLite, of the number of the row before
 	last     int // number of the last parameter before the rows
 }
 
@@ -250,12 +253,16 @@ func (b *builder) lookup(kind, alias string, parts []string) string {
 }
 
 func (b *builder) unnest(alias string, columns []string) string {
-	var arrays, names []string
+	var single, arrays, names []string
 	for i, column := range columns {
 		name, kind, _ := strings.Cut(column, " ")
-		arrays, names = append(arrays, fmt.Sprintf("$%d::%s[]", b.last+1+i, kind)), append(names, name)
+		parameter := fmt.Sprintf("$%d::%s", b.last+1+i, kind)
+		single, arrays, names = append(single, parameter+" AS "+name), append(arrays, parameter+"[]"), append(names, name)
 	}
 	text := "unnest(" + strings.Join(arrays, ", ") + ") WITH ORDINALITY AS " + alias + " (" + strings.Join(append(names, "n"), ", ") + ")"
+	if b.rows == 1 {
+		text = "(SELECT " + strings.Join(single, ", ") + ", 1 AS n) AS " + alias
+	}
 	if b.oneSlot && b.inserts {
 		text = "labhealth_slots AS l CROSS JOIN " + text
 	}
@@ -263,43 +270,92 @@ func (b *builder) unnest(alias string, columns []string) string {
 }
 
 func (b *builder) values(alias string, columns []string) string {
-	if b.numbered {
-		columns = append([]string{"n"}, columns...)
-	}
-	names := make([]string, len(columns))
+	var names []string
+	rows := make([]string, b.rows)
 	for i, column := range columns {
 		name, _, _ := strings.Cut(column, " ")
-		names[i] = fmt.Sprintf("column%d AS %s", i+1, name)
+		names = append(names, fmt.Sprintf("column%d AS %s", i+1, name))
 	}
-	row := "(" + strings.TrimSuffix(strings.Repeat("?0, ", len(columns)), ", ") + ")"
-	rows := strings.TrimSuffix(strings.Repeat(row+", ", b.rows), ", ")
-	return "(SELECT " + strings.Join(names, ", ") + " FROM (VALUES " + rows + ")) AS " + alias
+	if b.numbered {
+		names = append(names, fmt.Sprintf("column%d + ?%d AS n", len(columns)+1, b.slot))
+	}
+	for i := range rows {
+		rows[i] = "(" + strings.TrimSuffix(strings.Repeat("?0, ", len(columns)), ", ")
+		if b.numbered {
+			rows[i] += ", " + strconv.Itoa(i+1)
+		}
+		rows[i] += ")"
+	}
+	return "(SELECT " + strings.Join(names, ", ") + " FROM (VALUES " + strings.Join(rows, ", ") + ")) AS " + alias
 }
 
 // queryer is a database or a transaction.
 type queryer interface {
 	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
 	ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error)
-	PrepareContext(ctx context.Context, query string) (*sql.Stmt, error)
 }
 
-// call is one execution of a statement. SQLite prepares those that it runs several times.
-type call struct {
-	text string
-	args []any
-	stmt *sql.Stmt // nil if it is run once
+// preparedStatements are those that SQLite would otherwise parse each time, which is a third of the
+// cost of writing samples. Drivers of PostgreSQL prepare statements themselves.
+type preparedStatements struct {
+	mu     sync.Mutex
+	known  map[string]*sql.Stmt // nil for one that is not prepared yet
+	wanted []string
+}
+
+// maxPrepared limits the memory, which is about 10 kB for a statement and connection.
+const maxPrepared = 256
+
+// of returns the statement with a text for q, or nil.
+func (p *preparedStatements) of(ctx context.Context, q queryer, text string) *sql.Stmt {
+	p.mu.Lock()
+	stmt, isKnown := p.known[text]
+	if p.known != nil && !isKnown && len(p.known) < maxPrepared {
+		p.known[text], p.wanted = nil, append(p.wanted, text)
+	}
+	p.mu.Unlock()
+	if tx, ok := q.(*sql.Tx); ok && stmt != nil {
+		return tx.StmtContext(ctx, stmt)
+	}
+	return stmt
+}
+
+// prepare prepares the statements that were run. The caller has no transaction: the pool may have
+// one connection only.
+func (p *preparedStatements) prepare(ctx context.Context, db *sql.DB) {
+	p.mu.Lock()
+	wanted := p.wanted
+	p.wanted = nil
+	p.mu.Unlock()
+	for _, text := range wanted {
+		stmt, err := db.PrepareContext(ctx, text) //nolint:sqlclosecheck // db closes it
+		p.mu.Lock()
+		if p.known[text] = stmt; err != nil {
+			delete(p.known, text)
+		}
+		p.mu.Unlock()
+	}
+}
+
+func (p *preparedStatements) exec(ctx context.Context, q queryer, text string, args ...any) (sql.Result, error) {
+	if stmt := p.of(ctx, q, text); stmt != nil { //nolint:sqlclosecheck // it is kept
+		return stmt.ExecContext(ctx, args...)
+	}
+	return q.ExecContext(ctx, text, args...)
+}
+
+func (p *preparedStatements) query(ctx context.Context, q queryer, text string, args ...any) (*sql.Rows, error) {
+	if stmt := p.of(ctx, q, text); stmt != nil { //nolint:sqlclosecheck // it is kept
+		return stmt.QueryContext(ctx, args...)
+	}
+	return q.QueryContext(ctx, text, args...)
 }
 
 // exec runs a statement, and returns the number of rows that it changed. Its parameters are those
 // of the text, and lists.
 func (s *Store) exec(ctx context.Context, q queryer, text string, params ...any) (changed int64, err error) {
-	err = s.calls(ctx, q, text, params, func(c call) (err error) {
-		var result sql.Result
-		if c.stmt != nil {
-			result, err = c.stmt.ExecContext(ctx, c.args...)
-		} else {
-			result, err = q.ExecContext(ctx, c.text, c.args...)
-		}
+	err = s.calls(text, params, func(text string, args []any) error {
+		result, err := s.writer.prepared.exec(ctx, q, text, args...)
 		if err != nil {
 			return err
 		}
@@ -312,13 +368,8 @@ func (s *Store) exec(ctx context.Context, q queryer, text string, params ...any)
 
 // query calls scan with every row of a statement.
 func (s *Store) query(ctx context.Context, q queryer, scan func(*sql.Rows) error, text string, params ...any) error {
-	return s.calls(ctx, q, text, params, func(c call) (err error) {
-		var rows *sql.Rows
-		if c.stmt != nil {
-			rows, err = c.stmt.QueryContext(ctx, c.args...)
-		} else {
-			rows, err = q.QueryContext(ctx, c.text, c.args...)
-		}
+	return s.calls(text, params, func(text string, args []any) error {
+		rows, err := s.writer.prepared.query(ctx, q, text, args...)
 		if err != nil {
 			return err
 		}
@@ -345,26 +396,14 @@ func (s *Store) queryRow(ctx context.Context, q queryer, dest into, text string,
 }
 
 // calls calls f once or, for a list of many rows and SQLite, with each chunk of them.
-func (s *Store) calls(ctx context.Context, q queryer, text string, params []any, f func(call) error) error {
+func (s *Store) calls(text string, params []any, f func(text string, args []any) error) error {
 	form := form{s.name == SQLite, s.OneSlot && s.name == PostgreSQL}
 	common, list := form.parameters(params)
-	var stmt *sql.Stmt
 	for first, size := 0, list.n; first < list.n; first += size {
 		if form.lite {
 			size = min(sqliteChunk, list.n-first)
 		}
-		c := form.call(text, common, list, first, size)
-		if form.lite && size == sqliteChunk && list.n >= 2*sqliteChunk {
-			if stmt == nil {
-				var err error
-				if stmt, err = q.PrepareContext(ctx, c.text); err != nil {
-					return err
-				}
-				defer stmt.Close()
-			}
-			c.stmt = stmt
-		}
-		if err := f(c); err != nil {
+		if err := f(form.call(text, common, list, first, size)); err != nil {
 			return err
 		}
 	}
@@ -389,16 +428,19 @@ func (f form) parameters(params []any) (common []any, list rowList) {
 }
 
 // call returns a statement with some of the rows.
-func (f form) call(text string, common []any, list rowList, first, size int) call {
+func (f form) call(text string, common []any, list rowList, first, size int) (built string, args []any) {
 	var rows []any
 	var arrays []array
-	numbered := f.lite && strings.Contains(text, "k.n")
+	common = slices.Clone(common)
+	if f.lite && strings.Contains(text, "k.n") {
+		common = append(common, first) // the number of the row before
+	}
 	for i := first; i < first+size; i++ {
 		row := list.row(i)
-		if numbered {
-			rows = append(rows, i+1)
+		if f.oneSlot && i == first && len(row) > 0 {
+			rows = append(rows, row[0]) // the slot, which comes first
 		}
-		if f.lite {
+		if f.lite || size == 1 {
 			rows = append(rows, row...)
 			continue
 		}
@@ -408,59 +450,60 @@ func (f form) call(text string, common []any, list rowList, first, size int) cal
 		for n, v := range row {
 			arrays[n].add(v)
 		}
-		if f.oneSlot && i == first && len(row) > 0 {
-			rows = append(rows, row[0]) // the slot, which comes first
-		}
 	}
-	for _, a := range arrays {
-		rows = append(rows, a.String())
+	for i := range arrays {
+		rows = append(rows, arrays[i].String())
 	}
 	st := f.build(text, size)
-	return call{text: st.text, args: st.arguments(slices.Clone(common), rows)}
+	return st.text, st.arguments(common, rows)
 }
 
-// array is the literal of a PostgreSQL array, the only form that every driver accepts.
-type array []byte
+// array is the literal of a PostgreSQL array, the only form that every driver accepts. NULLs at the
+// end are left out: unnest adds them to an array that is shorter than the others.
+type array struct {
+	text  []byte
+	nulls int // not written yet
+}
 
 // add adds a value, which is one that package sql accepts.
 func (a *array) add(v any) {
-	separator := byte(',')
-	if len(*a) == 0 {
-		separator = '{'
+	if v == nil {
+		a.nulls++
+		return
 	}
-	*a = append(*a, separator)
 	if valuer, ok := v.(driver.Valuer); ok {
-		v, _ = valuer.Value() // those of this package have no errors
+		value, _ := valuer.Value() // those of this package have no errors
+		a.add(value)
+		return
+	}
+	for ; a.nulls > 0; a.nulls-- {
+		a.text = append(a.text, "NULL,"...)
 	}
 	switch v := v.(type) {
-	case nil:
-		*a = append(*a, "NULL"...)
 	case int:
-		*a = strconv.AppendInt(*a, int64(v), 10)
+		a.text = strconv.AppendInt(a.text, int64(v), 10)
 	case int64:
-		*a = strconv.AppendInt(*a, v, 10)
+		a.text = strconv.AppendInt(a.text, v, 10)
 	case bool:
-		*a = strconv.AppendBool(*a, v)
+		a.text = strconv.AppendBool(a.text, v)
 	case float64:
-		*a = strconv.AppendFloat(*a, v, 'g', -1, 64)
+		a.text = strconv.AppendFloat(a.text, v, 'g', -1, 64)
 	case []byte:
-		*a = append(hex.AppendEncode(append(*a, `"\\x`...), v), '"')
+		a.text = append(hex.AppendEncode(append(a.text, `"\\x`...), v), '"')
 	case string:
-		*a = append(*a, '"')
+		a.text = append(a.text, '"')
 		for i := 0; i < len(v); i++ {
 			if v[i] == '"' || v[i] == '\\' {
-				*a = append(*a, '\\')
+				a.text = append(a.text, '\\')
 			}
-			*a = append(*a, v[i])
+			a.text = append(a.text, v[i])
 		}
-		*a = append(*a, '"')
+		a.text = append(a.text, '"')
 	}
+	a.text = append(a.text, ',')
 }
 
 // String returns the whole array.
-func (a array) String() string {
-	if len(a) == 0 {
-		return "{}"
-	}
-	return string(a) + "}"
+func (a *array) String() string {
+	return "{" + string(bytes.TrimSuffix(a.text, []byte(","))) + "}"
 }

@@ -89,6 +89,9 @@ func Open(db *sql.DB, dialect Dialect) (*Store, error) {
 		db: db, name: dialect, writer: sqliteWriter{writing: make(chan struct{}, 1)}, now: time.Now,
 		arrived: make(chan struct{}, 1), queued: make(chan struct{}, 1), reactions: newCursor(),
 	}
+	if dialect == SQLite {
+		s.writer.prepared.known = map[string]*sql.Stmt{}
+	}
 	for p := range parts {
 		s.cursors[p] = newCursor()
 	}

@@ -121,7 +121,8 @@ func (st *stream[T]) head(ctx context.Context) (*T, error) {
 	return &st.page[0], nil
 }
 
-// merged iterates over streams that are ordered, and returns the elements in that order.
+// merged iterates over streams that are ordered, and returns the elements in that order or, without
+// compare, one stream after the other.
 func merged[T any](ctx context.Context, streams []*stream[T], compare func(a, b *T) int) iter.Seq2[*T, error] {
 	return func(yield func(*T, error) bool) {
 		for {
@@ -136,33 +137,14 @@ func merged[T any](ctx context.Context, streams []*stream[T], compare func(a, b 
 				if head != nil && (least == nil || compare(head, least) < 0) {
 					first, least = st, head
 				}
+				if least != nil && compare == nil {
+					break
+				}
 			}
 			if least == nil || !yield(least, nil) {
 				return
 			}
 			first.page = first.page[1:]
-		}
-	}
-}
-
-// chained iterates over streams, one after the other.
-func chained[T any](ctx context.Context, streams []*stream[T]) iter.Seq2[*T, error] {
-	return func(yield func(*T, error) bool) {
-		for _, st := range streams {
-			for {
-				head, err := st.head(ctx)
-				if err != nil {
-					yield(nil, err)
-					return
-				}
-				if head == nil {
-					break
-				}
-				if !yield(head, nil) {
-					return
-				}
-				st.page = st.page[1:]
-			}
 		}
 	}
 }
@@ -236,7 +218,7 @@ func (s *Store) readPage(ctx context.Context, scan func(*storedRow) []any, state
 		}
 	}
 	// The shapes after the samples, which are stored after them.
-	stored, err := s.findSeries(ctx, s.db, series)
+	stored, err := s.findSeries(ctx, s.db, series, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -379,9 +361,10 @@ func (s *Store) Samples(ctx context.Context) iter.Seq2[StoredSample, error] {
 func (s *Store) samplesPage(ctx context.Context, c rowCursor) ([]StoredSample, error) {
 	return s.page(ctx, func(r *storedRow) []any {
 		return append(r.scan(), &r.series, &r.of.UserID, unescaped{&r.of.Resource}, unescaped{&r.of.Provider}, unescaped{&r.of.SourceType})
-	}, `SELECT `+sampleColumns+`, r.series, r.user_id, r.resource, r.provider, r.source_type
-		FROM labhealth_samples AS s JOIN labhealth_series AS r ON r.slot = s.slot AND r.series = s.series
-		WHERE (s.slot, s.series, s.at) > ($1::smallint, $2::integer, $3::bigint) ORDER BY s.slot, s.series, s.at LIMIT $4::integer`,
+	}, `SELECT `+sampleColumns+`, s.series, r.user_id, r.resource, r.provider, r.source_type
+		FROM (SELECT * FROM labhealth_samples AS s WHERE (s.slot, s.series, s.at) > ($1::smallint, $2::integer, $3::bigint)
+			ORDER BY s.slot, s.series, s.at LIMIT $4::integer) AS s
+		{find r: * | labhealth_series | r.slot = s.slot AND r.series = s.series} ORDER BY s.slot, s.series, s.at`,
 		c.slot, c.series, c.at, pageSize)
 }
 
@@ -413,8 +396,9 @@ func (s *Store) Summaries(ctx context.Context) iter.Seq2[StoredSummary, error] {
 			page, last.id = append(page, of), of.Key.ID
 			return nil
 		}, `SELECT m.slot, m.series, m.id, m.text, r.user_id, r.resource
-			FROM labhealth_summaries AS m JOIN labhealth_series AS r ON r.slot = m.slot AND r.series = m.series
-			WHERE (m.slot, m.series, m.id) > ($1::smallint, $2::integer, $3::uuid) ORDER BY m.slot, m.series, m.id LIMIT $4::integer`,
+			FROM (SELECT * FROM labhealth_summaries AS m WHERE (m.slot, m.series, m.id) > ($1::smallint, $2::integer, $3::uuid)
+				ORDER BY m.slot, m.series, m.id LIMIT $4::integer) AS m
+			{find r: * | labhealth_series | r.slot = m.slot AND r.series = m.series} ORDER BY m.slot, m.series, m.id`,
 			c.slot, c.series, c.id.String(), summaryPageSize)
 		return page, last, s.failed(ctx, "summaries", err)
 	})

@@ -129,6 +129,13 @@ func retry(ctx context.Context, op string, f func() error) error {
 	}
 }
 
+// backoff returns how long to wait after a number of earlier failures in a row: first, doubled with
+// each, up to longest, or up to half of that less.
+func backoff(first time.Duration, failures int, longest time.Duration) time.Duration {
+	wait := min(first<<min(failures, 10), longest)
+	return wait/2 + jitter.Within(wait/2)
+}
+
 func sleep(ctx context.Context, d time.Duration) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -147,6 +154,8 @@ type sqliteWriter struct {
 
 	mu      sync.Mutex
 	waiting []*receipt // deliveries for the next transaction
+
+	prepared preparedStatements
 }
 
 func (w *sqliteWriter) transact(ctx context.Context, db *sql.DB, f func(*sql.Tx) error) error {
@@ -163,7 +172,7 @@ func (w *sqliteWriter) release() { <-w.writing }
 
 // writeTx runs f in a transaction. The caller holds the write token.
 func (w *sqliteWriter) writeTx(ctx context.Context, db *sql.DB, f func(*sql.Tx) error) error {
-	return inTx(ctx, db, nil, func(tx *sql.Tx) error {
+	err := inTx(ctx, db, nil, func(tx *sql.Tx) error {
 		// Take the write lock before reading: of two transactions that have both read, only one
 		// could write.
 		if _, err := tx.ExecContext(ctx, `UPDATE labhealth_schema SET version = version WHERE false`); err != nil {
@@ -177,6 +186,10 @@ func (w *sqliteWriter) writeTx(ctx context.Context, db *sql.DB, f func(*sql.Tx) 
 		}
 		return tx.Commit()
 	})
+	if err == nil {
+		w.prepared.prepare(ctx, db)
+	}
+	return err
 }
 
 // ensureCommit makes a change in a transaction that has changed nothing, so that its commit is

@@ -41,9 +41,11 @@ var databaseAdvice = []advice{
 	{"28", "", "sqlstore: the database rejects the user or the password"},
 	{"3D000", "unable to open database file", "sqlstore: the database does not exist or cannot be opened"},
 	{"42501", "", "sqlstore: the user of the database lacks a privilege"},
-	{"57P", "", "sqlstore: the database is starting up or shutting down"},
+	{"57P", "", "sqlstore: the database is starting up or shutting down, or an administrator has ended the connection"},
 	{"42601", "syntax error", wrongDialect},
 	{"42883", "no such function", wrongDialect},
+	{"", "connection refused", "sqlstore: the database refuses connections: does it run, and are host and port right?"},
+	{"", "no such host", "sqlstore: the host of the database is not known"},
 	{"", "file is not a database", "sqlstore: the file is not a SQLite database"},
 	{"", "database is locked", "sqlstore: another connection holds the lock of the SQLite database: is busy_timeout set?"},
 }

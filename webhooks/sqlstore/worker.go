@@ -16,7 +16,7 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/labhealth/labhealth-go/internal/jitter"
+	"github.com/labhealth/labhealth-go/internal/newest"
 	"github.com/labhealth/labhealth-go/internal/warn"
 	"github.com/labhealth/labhealth-go/webhooks"
 )
@@ -32,13 +32,13 @@ import (
 // [Applied]), becomes a dead letter at once, in the transaction that applies the readable part of
 // it. While the database is unavailable or full, no attempts are counted and nothing is lost.
 //
-// If the transaction of a batch exceeds a time limit, that of Timeout or one of the database such
-// as statement_timeout or lock_timeout, all workers take its deliveries one at a time, small ones
-// first, and the one that Apply was called with after twice Timeout. A delivery that exceeds a
-// limit alone has failed. If it waited for a lock of PostgreSQL for a quarter of Timeout, or until
-// lock_timeout, the attempt is not counted, and the other deliveries of its user that failed are
-// attempted later, too. So a delivery that never ends delays the others of its batch, and no
-// others, by about the limit.
+// If the transaction of a batch exceeds a time limit, that of Timeout, of a call of Apply or of the
+// database, such as statement_timeout or lock_timeout, all workers take its deliveries one at a
+// time, small ones first, and the one that Apply was called with after twice Timeout. A delivery
+// that exceeds a limit alone has failed. If it waited for a lock of PostgreSQL for a quarter of
+// Timeout, or until lock_timeout, the attempt is not counted, and the other deliveries of its user
+// that failed are attempted later, too. So a delivery that never ends stops its worker for the
+// limit at each attempt, and the users of its batch the first time. Other workers go on.
 //
 // Deliveries that failed are in batches of their own when they are due, which get about a quarter
 // of the time if there are others. So do those of such a batch. One that is due later than an hour,
@@ -64,9 +64,13 @@ type Worker struct {
 	// Apply is called again if they are requeued.
 	//
 	// It must not use the Store, whose operations are separate transactions, and must not end tx:
-	// after a commit of its own, the other deliveries of the batch are not passed to it. It must
-	// return when ctx is done. A call that has not returned half of Timeout later is abandoned: it
-	// goes on without the transaction, also after Run has returned. Until it returns, the other
+	// after a commit of its own, the other deliveries of the batch are not passed to it.
+	// [webhooks.DeliveryIDFrom] returns the ID from ctx.
+	//
+	// It must return when ctx is done: after a tenth of Timeout, or 5 s if that is longer. While it
+	// runs, the users of its batch wait and, with SQLite, everything that writes: do slow things
+	// in a [Reactor]. A call that has not returned after half as long again is abandoned: it goes
+	// on without the transaction, also after Run has returned. Until it returns, the other
 	// deliveries of the user wait, in all processes. An error or a panic counts as a failed
 	// attempt, even if the cause is an unavailable service that the function needs, but not if the
 	// database is unavailable. So does an error of a statement that it ignores, with which
@@ -77,7 +81,7 @@ type Worker struct {
 	Attempts int           // failed attempts after which a delivery becomes a dead letter; 0 means 10
 	Delay    time.Duration // wait after the first failure, doubled after each further one up to an hour; 0 means 5 s
 	Poll     time.Duration // interval at which to look for deliveries received by other processes; 0 means 1 s
-	Timeout  time.Duration // limit of one transaction, including the calls of Apply; 0 means 1 min
+	Timeout  time.Duration // limit of one transaction, including the calls of Apply, each of which gets a tenth; 0 means 1 min
 	// Observe observes the steps that take deliveries from the inbox or fail.
 	Observe StepObserver
 
@@ -181,8 +185,7 @@ func (w *Worker) run(ctx context.Context) error {
 		if err != nil {
 			failures++
 			if n := failures - w.Store.slotFailures(); n > 0 {
-				backoff := min(50*time.Millisecond<<min(n, 10), 10*time.Second)
-				sleep(ctx, backoff/2+jitter.Within(backoff/2))
+				_ = sleep(ctx, backoff(50*time.Millisecond, n, 10*time.Second))
 			}
 			continue
 		}
@@ -301,7 +304,7 @@ func (w *Worker) observedStep(ctx context.Context) (Step, error) {
 	o := &observation{StepObserver: w.Observe, ctx: ctx}
 	step, err := w.step(ctx, o)
 	o.end(step, err)
-	if !isEnding(ctx) && (err != nil || !step.isEmpty()) {
+	if !isEnding(ctx) && !errors.Is(err, errSlow) && (err != nil || !step.isEmpty()) {
 		w.Store.checkDatabase(working, err)
 	}
 	if step.Dead > 0 {
@@ -611,16 +614,41 @@ func (w *Worker) callApply(ctx context.Context, tx *sql.Tx, deliveries []webhook
 			continue
 		}
 		starts(i)
-		if err := w.call(ctx, tx, d, applied[i].Changes); err != nil {
+		if err := w.call(ctx, tx, d, applied[i].Changes); errors.Is(err, errSlow) {
+			return err
+		} else if err != nil {
 			return &functionError{err, w.Store.isOutage(err) && (!isBroken(err) || isDisconnected(ctx, tx))}
 		}
 	}
 	return nil
 }
 
-// call calls Apply. It waits for half of Timeout after ctx is done, so that a function that ignores
-// ctx does not stop the worker.
-func (w *Worker) call(ctx context.Context, tx *sql.Tx, d webhooks.Delivery, c webhooks.Changes) error {
+// slowError is errSlow: to who looks at the error of a step, a time limit was exceeded.
+type slowError struct{}
+
+func (slowError) Error() string        { return "sqlstore: Worker.Apply or OnEvent took too long" }
+func (slowError) Is(target error) bool { return target == context.DeadlineExceeded }
+
+var errSlow error = slowError{}
+
+// callLimit is the limit of one call of Apply. While one hangs, the users of its batch wait, and
+// with SQLite everyone, also who receives, for less than ten seconds.
+func (w *Worker) callLimit() time.Duration {
+	return max(orDefault(w.Timeout, time.Minute)/10, 5*time.Second)
+}
+
+// call calls Apply. It returns errSlow if that takes longer than the limit of a call, and waits for
+// half of it, so that a function that ignores ctx does not stop the worker.
+func (w *Worker) call(ctx context.Context, tx *sql.Tx, d webhooks.Delivery, c webhooks.Changes) (err error) {
+	limit, outer := w.callLimit(), ctx
+	ctx, cancel := context.WithTimeout(context.WithValue(ctx, newest.DeliveryIDKey{}, d.ID), limit)
+	defer cancel()
+	defer func() {
+		if err != nil && ctx.Err() != nil && outer.Err() == nil {
+			w.Store.warn("sqlstore: Worker.Apply or OnEvent takes too long, and others wait for it: do slow things in another function of the Receiver or in a Reactor", slog.Duration("limit", limit))
+			err = errSlow
+		}
+	}()
 	result := make(chan error, 1)
 	go func() {
 		err := errPanicked // also if the function ends the goroutine
@@ -637,7 +665,7 @@ func (w *Worker) call(ctx context.Context, tx *sql.Tx, d webhooks.Delivery, c we
 		return err
 	case <-ctx.Done():
 	}
-	wait := orDefault(w.Timeout, time.Minute) / 2 // ends before the row is due again: see reserve
+	wait := min(limit, orDefault(w.Timeout, time.Minute)) / 2 // ends before the row is due again
 	notice := min(wait/2, 5*time.Second)
 	for _, limit := range []time.Duration{notice, wait - notice} {
 		timer := time.NewTimer(limit)
