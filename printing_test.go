@@ -262,4 +262,4 @@ var harmlessTypes = strings.Fields(`
 	labhealthtest.Delivery labhealthtest.FaultPlan labhealthtest.OrderState labhealthtest.Request labhealthtest.ResultCounts labhealthtest.Server
 	webhooks.DeliveryResult webhooks.Handler webhooks.Latest webhooks.ParseError webhooks.ReadAllParams
 	webhooks.SampleKey webhooks.Series webhooks.SummaryKey
-	sqlstore.Reactor sqlstore.Receiver sqlstore.Reconciled sqlstore.Reconciler sqlstore.Step sqlstore.Worker`)
+	sqlstore.Reactor sqlstore.Receiver sqlstore.Reconciled sqlstore.Reconciler sqlstore.Step sqlstore.Store sqlstore.Worker`)

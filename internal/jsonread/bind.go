@@ -25,9 +25,8 @@ type binder struct {
 	want string // the type that a value must have
 
 	// Of a list.
-	id     int            // index in decoder.slabs, where the length of the list before is
+	id     int            // index in decoder.lists
 	charge uintptr        // what an element takes
-	alike  int            // after how many elements the rest of the document may be expected to be like them
 	last   *atomic.Uint64 // of a list of documents: its length before, and the bytes of an element
 }
 
@@ -224,12 +223,9 @@ func orDigits(b *binder) *binder {
 
 // listOf returns the binder of a slice type, whose elements take charge bytes each.
 func listOf(t reflect.Type, elem *binder, charge uintptr) *binder {
-	b := &binder{how: asList, want: "array", variable: variableOf(t), size: t.Size(), elem: elem, charge: charge, alike: 8, id: newID()}
-	switch {
-	case t.Elem().Kind() == reflect.String:
+	b := &binder{how: asList, want: "array", variable: variableOf(t), size: t.Size(), elem: elem, charge: charge, id: int(lastList.Add(1))}
+	if t.Elem().Kind() == reflect.String {
 		b.memory = &texts
-	case elem.how == asStruct:
-		b.alike = 2
 	}
 	return b
 }
@@ -242,7 +238,7 @@ func ownListOf(t reflect.Type, wrapper string) *binder {
 		elem = unwrap(elem, wrapper)
 	}
 	b := listOf(t, ownDocument(elem), elem.size+reflect.TypeFor[Document]().Size()+reflect.TypeFor[content]().Size())
-	b.memory, b.alike, b.last = nil, 1, new(atomic.Uint64)
+	b.memory, b.last = nil, new(atomic.Uint64)
 	return b
 }
 
@@ -258,6 +254,27 @@ func listBinderOf(t reflect.Type) *binder {
 	return b.(*binder)
 }
 
+// lengths are those of the last two lists of a field that had elements. If they differ, the length
+// of the next one cannot be foreseen: it is decoded in spare, which is zero, and copied from there.
+type lengths struct {
+	last, before int
+	spare        list
+}
+
+// mostSpare is how many bytes a list in lengths.spare can have.
+const mostSpare = 8 << 10
+
+// lengthsOf returns what is known of the lengths of lists. It is valid until another list is
+// decoded.
+//
+//go:noinline // or the compiler copies append into every function that calls it
+func (d *decoder) lengthsOf(b *binder) *lengths {
+	if b.id >= len(d.lists) {
+		d.lists = append(d.lists, make([]lengths, int(lastList.Load())+1-len(d.lists))...)
+	}
+	return &d.lists[b.id]
+}
+
 func (b *binder) bindList(d *decoder, to place) {
 	if d.peek() != '[' {
 		d.misfit(b.want)
@@ -266,12 +283,15 @@ func (b *binder) bindList(d *decoder, to place) {
 	last := len(d.path)
 	d.path = append(d.path, step{})
 	elements, elem, width := at[list](to), b.elem, b.elem.size
+	known := d.lengthsOf(b)
+	foreseen := b.last != nil || known.last == known.before && known.last > 0
+	if !foreseen {
+		*elements, known.spare = known.spare, list{}
+	}
 	n, charged, start, waiting := 0, 0, d.i, len(d.waiting)
 	for more := d.open(']'); more; more = d.more(']') {
-		if n == elements.cap {
-			charged = n + b.room(d, n, start)
-			d.charge(b.charge * uintptr(charged-n))
-			b.resize(d, elements, charged, waiting)
+		if n == charged || n == elements.cap {
+			charged = n + b.extend(d, elements, n, start, waiting, foreseen)
 		}
 		elements.len = n + 1
 		d.path[last].number = n
@@ -279,43 +299,67 @@ func (b *binder) bindList(d *decoder, to place) {
 		n++
 	}
 	d.path = d.path[:last]
-	switch {
+	b.trim(d, elements, n, charged, waiting, foreseen)
+	switch known = d.lengthsOf(b); {
 	case n == 0:
 		l := to.value(b.variable)
 		l.Set(reflect.MakeSlice(l.Type(), 0, 0))
-	case elements.cap-n > max(n/4, b.alike):
-		// What is not needed was there for a list before or for the rest of the document.
-		d.budget += int(b.charge) * max(charged-n, 0)
-		b.resize(d, elements, n, waiting)
-	}
-	if b.last == nil {
-		d.slab(b.id).taken = n
-	} else if n > 0 {
+	case b.last == nil:
+		known.last, known.before = n, known.last
+	default:
 		if now := uint64(n)<<32 | uint64((d.i-start)/n); now != b.last.Load() {
 			b.last.Store(now)
 		}
 	}
 }
 
+// extend charges for the next elements of a list of n elements, and makes room for them if it is
+// full. It returns how many it has charged for: of a room that is foreseen by the lists before only
+// one, or these would decide whether a document takes too much memory.
+func (b *binder) extend(d *decoder, l *list, n, start, waiting int, foreseen bool) (charged int) {
+	room := 0
+	if charged = 1; n == l.cap {
+		room = b.room(d, n, start)
+		if n > 0 || !foreseen {
+			charged = room
+		}
+	}
+	if d.charge(b.charge * uintptr(charged)); room > 0 {
+		b.resize(d, l, n+room, waiting, foreseen)
+	}
+	return charged
+}
+
+// trim moves a list of n elements out of the spare list, or out of one that has more room than it
+// needs.
+func (b *binder) trim(d *decoder, l *list, n, charged, waiting int, foreseen bool) {
+	decoded := *l
+	isSpare := !foreseen && uintptr(decoded.cap)*b.elem.size <= mostSpare
+	if n > 0 && (isSpare || decoded.cap-n > n/4) {
+		d.budget += int(b.charge) * max(charged-n, 0)
+		b.resize(d, l, n, waiting, true)
+	}
+	if isSpare {
+		known := d.lengthsOf(b)
+		known.spare = decoded
+		known.spare.place().value(b.variable).Clear()
+		known.spare.len = 0
+	}
+}
+
 // room returns for how many more elements a list of n elements is made longer, which started at
 // start.
 func (b *binder) room(d *decoder, n, start int) int {
-	if n == 0 && b.last != nil {
-		if guess := b.guess(d); guess > 0 && b.charge*uintptr(guess) < uintptr(d.budget)/2 {
+	switch {
+	case n == 0 && b.last != nil:
+		if guess := b.guess(d); guess > 0 && b.charge*uintptr(guess) < uintptr(d.budget)/16 {
 			return guess
 		}
-	}
-	if n == 0 {
-		s := d.slab(b.id)
-		if s.taken == 0 {
-			s.taken = s.before
+	case n == 0:
+		if known := d.lengthsOf(b); known.last == known.before && known.last > 0 {
+			return min(known.last, mostShared)
 		}
-		if s.taken > 0 { // the length of the list before, of the same field
-			return min(s.taken, mostShared)
-		}
-		return min(b.alike, 2)
-	}
-	if b.alike <= 2 && len(d.path) <= 2 && (d.expected == 0 || d.expected == start+1) {
+	case (b.elem.how == asStruct || b.last != nil) && len(d.path) <= 2 && (d.expected == 0 || d.expected == start+1):
 		// The list is most of the document. A second one is not, and is not expected to be.
 		d.expected = start + 1
 		rest := (len(d.data)-d.i)/((d.i-start)/n) + 1
@@ -342,18 +386,17 @@ func (b *binder) guess(d *decoder) int {
 }
 
 // resize moves a list to an allocation for a number of elements, together with the strings in it
-// that wait, from the index waiting on.
-func (b *binder) resize(d *decoder, l *list, elements, waiting int) {
-	if l.cap == 0 && b.memory != nil {
-		d.takeList(l, b.memory, elements)
-		return
-	}
+// that wait, from the index waiting on. A short list of strings may share one, if it stays there.
+func (b *binder) resize(d *decoder, l *list, elements, waiting int, stays bool) {
 	old, grown := &d.moved[0], &d.moved[1]
 	*old, *grown = *l, list{}
 	v := grown.place().value(b.variable)
-	v.Grow(elements)
-	v.SetLen(old.len)
-	if old.len > 0 {
+	if b.memory != nil && stays && elements <= mostShared {
+		d.takeList(grown, b.memory, elements)
+	} else {
+		v.Grow(elements)
+	}
+	if grown.len = old.len; old.len > 0 {
 		reflect.Copy(v, old.place().value(b.variable))
 	}
 	*l = *grown

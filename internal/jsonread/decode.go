@@ -58,13 +58,14 @@ type decoder struct {
 	dropped  int  // problems that dropProblems dropped
 	path     []step
 
-	copies   bool    // data is not kept: the document at its start gets a copy
-	parts    []part  // of that document
-	document int     // number of the document among those in data
-	expected int     // start of the list that is expected to be the rest of data, plus 1, or 0
-	slabs    []slab  // by the ids of memories and lists
-	touched  []int   // indexes of the slabs in use
-	orders   []order // by the ids of plans
+	copies   bool      // data is not kept: the document at its start gets a copy
+	parts    []part    // of that document
+	document int       // number of the document among those in data
+	expected int       // start of the list that is expected to be the rest of data, plus 1, or 0
+	slabs    []slab    // by the ids of memories
+	lists    []lengths // by the ids of lists
+	touched  []int     // indexes of the slabs in use
+	orders   orders
 	moved    [2]list // a list that is moved, before and after
 
 	strings stringMode
@@ -97,7 +98,7 @@ func (d *decoder) release() {
 	slabs, touched, waiting, path := d.slabs, d.touched, d.waiting[:cap(d.waiting)], d.path[:cap(d.path)]
 	clear(waiting)
 	clear(path)
-	*d = decoder{slabs: slabs, touched: touched[:0], waiting: waiting[:0], path: path[:0], orders: d.orders}
+	*d = decoder{slabs: slabs, touched: touched[:0], waiting: waiting[:0], path: path[:0], orders: d.orders, lists: d.lists}
 	decoders.Put(d)
 }
 

@@ -29,6 +29,7 @@ type rare struct {
 	wrapped  Span   // the value whose wrapper the document is, empty if it is none
 }
 
+//go:noinline // as grow of orders
 func (c *content) problems() []Problem {
 	if c.rare == nil {
 		return nil
@@ -37,6 +38,8 @@ func (c *content) problems() []Problem {
 }
 
 // setProblems sets the problems, of which there may be none.
+//
+//go:noinline // as grow of orders
 func (c *content) setProblems(list []Problem) {
 	if c.rare == nil {
 		c.rare = &rare{}
@@ -78,18 +81,20 @@ func (c *content) whole() []byte {
 	if !c.hasParts() {
 		return bytesOf(c.data)
 	}
-	return c.joined()
+	return c.joined(nil)
 }
 
-// joined returns the bytes of a document that lacks parts.
+// joined returns the bytes of a document that lacks parts, in the memory of whole if they fit.
 //
 //go:noinline // or the compiler copies it into every function that calls whole
-func (c *content) joined() []byte {
-	size := len(c.data)
+func (c *content) joined(whole []byte) []byte {
+	size, rest := len(c.data), c.data
 	for _, p := range c.rare.parts {
 		size += len(p.doc.in.data)
 	}
-	whole, rest := make([]byte, 0, size), c.data
+	if whole = whole[:0]; cap(whole) < size {
+		whole = make([]byte, 0, size)
+	}
 	for _, p := range c.rare.parts {
 		n := p.at - len(whole)
 		whole = append(append(whole, rest[:n]...), p.doc.in.data...)

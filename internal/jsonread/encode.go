@@ -4,10 +4,9 @@ package jsonread
 
 import (
 	"encoding"
-	"encoding/hex"
+	"encoding/binary"
 	"encoding/json"
 	"errors"
-	"maps"
 	"math"
 	"reflect"
 	"slices"
@@ -44,16 +43,18 @@ func marshal(p any, lossless bool) ([]byte, error) {
 	}
 	e := encoders.Get().(*encoder)
 	defer encoders.Put(e)
-	e.out, e.lossless = e.out[:0], lossless
-	if err := e.object(encodingPlanOf(v.Type()), at); err != nil {
-		return nil, err
+	e.lossless = lossless
+	out, err := e.object(e.out[:0], encodingPlanOf(v.Type()), at)
+	if result := e.result; result != nil || err != nil {
+		e.result = nil
+		return result, err
 	}
-	if cap(e.out) > maxReused {
-		out := e.out
+	if cap(out) > maxReused {
 		e.out = nil
 		return out, nil
 	}
-	return slices.Clone(e.out), nil
+	e.out = out
+	return slices.Clone(out), nil
 }
 
 // encoders are reused for their buffers, up to maxReused bytes each.
@@ -61,11 +62,15 @@ var encoders = sync.Pool{New: func() any { return new(encoder) }}
 
 const maxReused = 1 << 16
 
-// encoder appends JSON to out.
+// encoder appends JSON to a slice, which its methods take and return: one in a field would be read
+// and written at each step.
 type encoder struct {
-	out      []byte
-	lossless bool       // raw bytes are written too
-	fields   []rawField // of the objects that are encoded
+	out      []byte // memory for it
+	result   []byte // the raw bytes of an unchanged value, if that is all
+	whole    []byte // memory for a document that lacks parts, up to 16*maxReused bytes
+	lossless bool   // raw bytes are written too
+	orders   orders
+	dates    DateCache
 }
 
 // ValueError says which field of a value cannot be encoded, and why, without quoting it.
@@ -86,127 +91,134 @@ func within(name string, err error) error {
 }
 
 //go:noinline // or the compiler copies append into every function
-func (e *encoder) null() error {
-	e.out = append(e.out, "null"...)
-	return nil
-}
+func appendNull(out []byte) []byte { return append(out, "null"...) }
 
-// name starts a field of the object that starts at first.
-func (e *encoder) name(name string, first int) {
-	e.comma(first)
-	e.string(name)
-	e.out = append(e.out, ':')
-}
-
-// comma separates a field or element from those before it, of the object or array whose content
-// starts at first.
-func (e *encoder) comma(first int) {
-	if len(e.out) > first {
-		e.out = append(e.out, ',')
+// appendComma separates a field or element from those before it, of the object or array whose
+// content starts at first.
+//
+//go:noinline // as appendNull
+func appendComma(out []byte, first int) []byte {
+	if len(out) > first {
+		return append(out, ',')
 	}
+	return out
 }
 
 // reflected encodes a value that may not have an address.
-func (e *encoder) reflected(v reflect.Value) error {
+func (e *encoder) reflected(out []byte, v reflect.Value) ([]byte, error) {
 	copied := reflect.New(v.Type()).Elem()
 	copied.Set(v)
-	return e.value(shapeOf(v.Type()), placeOf(copied), false)
+	return e.value(out, shapeOf(v.Type()), placeOf(copied), false)
 }
 
 // value encodes the value at a place.
-func (e *encoder) value(s *shape, v place, nullable bool) error {
+func (e *encoder) value(out []byte, s *shape, v place, nullable bool) ([]byte, error) {
 	switch s.class {
+	case stringClass:
+		return appendText(out, *at[string](v))
 	case pointerClass:
 		if v.isNil() {
-			return e.null()
+			return appendNull(out), nil
 		}
-		return e.value(s.elem, v.target(), nullable)
+		return e.value(out, s.elem, v.target(), nullable)
 	case interfaceClass:
 		if v.isNil() {
-			return e.null()
+			return appendNull(out), nil
 		}
-		return e.reflected(v.value(s.variable).Elem())
+		return e.reflected(out, v.value(s.variable).Elem())
 	case objectClass:
-		return e.object(s.plan, v)
+		return e.object(out, s.plan, v)
 	case rawClass:
-		return e.raw(*at[[]byte](v))
+		return appendRaw(out, *at[[]byte](v))
 	case sliceClass:
-		return e.slice(s, v, nullable, false)
+		return e.slice(out, s, v, nullable, false)
 	case mapClass:
 		if v.isNil() {
-			return e.null()
+			return appendNull(out), nil
 		}
-		return e.mapFields(v.value(s.variable), nil)
+		return e.mapFields(out, v.value(s.variable), nil)
 	default:
-		return e.scalar(s, v)
+		return appendScalar(out, s, v)
 	}
 }
 
-// scalar encodes a value without parts of its own, as encoding/json does.
-func (e *encoder) scalar(s *shape, v place) error {
+// appendScalar encodes a value without parts of its own, as encoding/json does.
+//
+//go:noinline // as appendNull
+func appendScalar(out []byte, s *shape, v place) ([]byte, error) {
 	switch s.class {
-	case stringClass:
-		out, ok := AppendString(e.out, *at[string](v))
-		if e.out = out; !ok {
-			return &ValueError{Reason: notUTF8}
-		}
-		return nil
 	case boolClass:
-		e.out = strconv.AppendBool(e.out, *at[bool](v))
-		return nil
+		return strconv.AppendBool(out, *at[bool](v)), nil
 	case intClass:
-		e.out = strconv.AppendInt(e.out, s.int(v), 10)
-		return nil
+		return strconv.AppendInt(out, s.int(v), 10), nil
 	case floatClass:
-		if out, ok := AppendFloat(e.out, *at[float64](v)); ok {
-			e.out = out
-			return nil
+		if written, ok := AppendFloat(out, *at[float64](v)); ok {
+			return written, nil
 		}
 	case uuidClass:
-		e.uuid(at[uuid.UUID](v))
-		return nil
+		return appendUUID(out, at[uuid.UUID](v)), nil
 	case timeClass:
-		out, err := at[time.Time](v).AppendText(append(e.out, '"'))
-		if err == nil {
-			e.out = append(out, '"')
-			return nil
+		if written, err := at[time.Time](v).AppendText(append(out, '"')); err == nil {
+			return append(written, '"'), nil
 		}
 	default:
 	}
+	return appendMarshaled(out, s, v)
+}
+
+// appendMarshaled encodes a value by its own methods, or in the unusual way of encoding/json.
+func appendMarshaled(out []byte, s *shape, v place) ([]byte, error) {
 	value := v.value(s.variable)
 	if value.Kind() == reflect.String && !utf8.ValidString(value.String()) {
-		return &ValueError{Reason: notUTF8}
+		return nil, &ValueError{Reason: notUTF8}
+	}
+	if m, ok := v.pointer(s.variable).(json.Marshaler); ok && value.Kind() == reflect.Struct {
+		b, err := m.MarshalJSON()
+		if last := len(b) - 1; err == nil && last > 0 && b[0] == '"' && b[last] == '"' && isPlain(textOf(b[1:last])) {
+			return append(out, b...), nil
+		}
 	}
 	b, err := json.Marshal(value.Interface())
 	if err != nil {
-		return &ValueError{Reason: "cannot be written as JSON"}
+		return nil, &ValueError{Reason: "cannot be written as JSON"}
 	}
-	e.out = append(e.out, b...)
-	return nil
+	return append(out, b...), nil
 }
 
 const notUTF8 = "must be valid UTF-8"
 
-// string encodes a string in valid UTF-8.
-func (e *encoder) string(s string) { e.out = appendString(e.out, s) }
-
-// appendString appends a string in valid UTF-8.
-func appendString(out []byte, s string) []byte {
-	for i := range len(s) {
-		if !plainChars[s[i]] {
-			quoted, _ := json.Marshal(s)
-			return append(out, quoted...)
-		}
-	}
-	return append(append(append(out, '"'), s...), '"')
-}
-
 // AppendString appends s as encoding/json encodes it. It reports false if s is not valid UTF-8.
 func AppendString(out []byte, s string) ([]byte, bool) {
-	if !utf8.ValidString(s) {
-		return out, false
+	if isPlain(s) {
+		return append(append(append(out, '"'), s...), '"'), true
 	}
-	return appendString(out, s), true
+	quoted, _ := json.Marshal(s)
+	return append(out, quoted...), utf8.ValidString(s)
+}
+
+// appendText encodes a string. The error says that it is not valid UTF-8.
+func appendText(out []byte, s string) ([]byte, error) {
+	out, ok := AppendString(out, s)
+	if !ok {
+		return nil, &ValueError{Reason: notUTF8}
+	}
+	return out, nil
+}
+
+// isPlain reports whether s has only ASCII that encoding/json does not escape.
+func isPlain(s string) bool {
+	found, last := uint64(0), [8]byte([]byte("        "))
+	for ; len(s) > len(last); s = s[len(last):] {
+		found |= escaped(binary.LittleEndian.Uint64(bytesOf(s)))
+	}
+	copy(last[:], s)
+	return found|escaped(binary.LittleEndian.Uint64(last[:])) == 0
+}
+
+// escaped returns high bits if one of eight bytes is not plain ASCII.
+func escaped(bytes uint64) uint64 {
+	angle, ampersand := bytes&^(2*lowBits)^'<'*lowBits, bytes^'&'*lowBits // < and > differ in one bit
+	return special(bytes) | ((angle-lowBits)|(ampersand-lowBits)|(bytes+lowBits))&highBits
 }
 
 // Quoted returns name n with its quotes and colon.
@@ -221,24 +233,11 @@ func AppendFloat(out []byte, f float64) ([]byte, bool) {
 	return strconv.AppendFloat(out, f, 'f', -1, 64), true
 }
 
-// plainChars are the bytes that encoding/json does not escape. U+2028 and U+2029, which it does,
-// start with 0xe2.
-var plainChars = func() (plain [256]bool) {
-	for c := range plain {
-		plain[c] = c >= ' ' && c != 0xe2 && !strings.ContainsRune("\"\\<>&\x7f", rune(c))
-	}
-	return plain
-}()
-
-func (e *encoder) uuid(id *uuid.UUID) {
-	e.out = append(e.out, '"')
-	for i, part := range [][]byte{id[:4], id[4:6], id[6:8], id[8:10], id[10:]} {
-		if i > 0 {
-			e.out = append(e.out, '-')
-		}
-		e.out = hex.AppendEncode(e.out, part)
-	}
-	e.out = append(e.out, '"')
+//go:noinline // as appendNull
+func appendUUID(out []byte, id *uuid.UUID) []byte {
+	out = append(out, `"00000000-0000-0000-0000-000000000000"`...)
+	formatUUID((*[36]byte)(out[len(out)-37:]), id)
+	return out
 }
 
 // class says how a type is encoded.
@@ -256,6 +255,7 @@ const (
 	boolClass
 	intClass
 	floatClass
+	numberClass
 	uuidClass
 	timeClass
 )
@@ -308,6 +308,8 @@ func (s *shape) isZero(v place) bool {
 		return *at[string](v) == ""
 	case uuidClass:
 		return *at[uuid.UUID](v) == uuid.Nil
+	case boolClass:
+		return !*at[bool](v)
 	default:
 		return v.value(s.variable).IsZero()
 	}
@@ -321,7 +323,7 @@ var (
 		reflect.String: stringClass, reflect.Bool: boolClass, reflect.Float64: floatClass,
 		reflect.Int: intClass, reflect.Int8: intClass, reflect.Int16: intClass, reflect.Int32: intClass, reflect.Int64: intClass,
 	}
-	typeClasses = map[reflect.Type]class{rawType: rawClass, uuidType: uuidClass, timeType: timeClass, numberType: otherClass}
+	typeClasses = map[reflect.Type]class{rawType: rawClass, uuidType: uuidClass, timeType: timeClass, numberType: numberClass}
 )
 
 func findClass(t reflect.Type) class {
@@ -354,13 +356,19 @@ type encodingPlan struct {
 	*plan
 	variable
 	fields []encodedField
-	others []int // the fields of the struct that are not part of its JSON
+	all    uint64 // a bit for each of them
 }
 
 type encodedField struct {
+	key       // what stepping over it takes comes first
+	offset    uintptr
+	isPointer bool
+	class     class  // of the value, or of what it points to
+	to        *shape // the same
+
 	*field
 	shape     *shape
-	quoted    string // the name with its colon
+	quoted    string // the name with its colon, after a comma
 	hasIsZero bool   // the type says itself what zero is
 }
 
@@ -371,18 +379,17 @@ func encodingPlanOf(t reflect.Type) *encodingPlan {
 		return p.(*encodingPlan)
 	}
 	p := &encodingPlan{plan: planOf(t), variable: variableOf(t)}
-	inJSON := map[int]bool{p.ref: true}
 	for i := range p.plan.fields {
 		f := &p.plan.fields[i]
 		ft := t.Field(f.index).Type
 		hasIsZero := ft.Kind() != reflect.Pointer && ft.Implements(reflect.TypeFor[interface{ IsZero() bool }]())
-		p.fields = append(p.fields, encodedField{f, shapeOf(ft), string(appendString(nil, f.name)) + ":", hasIsZero})
-		inJSON[f.index] = true
-	}
-	for i := range t.NumField() {
-		if !inJSON[i] && t.Field(i).Type.Size() > 0 {
-			p.others = append(p.others, i)
+		s := shapeOf(ft)
+		to, isPointer := s, s.class == pointerClass
+		if isPointer {
+			to = s.elem
 		}
+		p.fields = append(p.fields, encodedField{f.key, f.offset, isPointer, to.class, to, f, s, `,"` + f.name + `":`, hasIsZero})
+		p.all |= f.bit
 	}
 	encodingPlans.Store(t, p)
 	return p
@@ -391,112 +398,121 @@ func encodingPlanOf(t reflect.Type) *encodingPlan {
 // refOf returns the Ref that the struct at v embeds, if its type has one.
 func (p *encodingPlan) refOf(v place) *Ref { return at[Ref](v.field(p.refOffset)) }
 
-func (e *encoder) raw(data []byte) error {
+//go:noinline // as appendNull
+func appendRaw(out, data []byte) ([]byte, error) {
 	if data == nil {
-		return e.null()
+		return appendNull(out), nil
 	}
 	if Valid(data) != nil {
-		return &ValueError{Reason: "must be valid JSON"}
+		return nil, &ValueError{Reason: "must be valid JSON"}
 	}
-	e.out = append(e.out, data...)
-	return nil
+	return append(out, data...), nil
 }
 
 // field encodes the value of a field at v.
-func (e *encoder) field(f *encodedField, v place) error {
+func (e *encoder) field(out []byte, f *encodedField, v place) ([]byte, error) {
 	if f.wrapped {
-		return e.slice(f.shape, v, f.nullable, true)
+		return e.slice(out, f.shape, v, f.nullable, true)
 	}
-	return e.value(f.shape, v, f.nullable)
-}
-
-// fieldName starts the field of an object whose content starts at first.
-func (e *encoder) fieldName(f *encodedField, first int) {
-	e.comma(first)
-	e.out = append(e.out, f.quoted...)
+	return e.value(out, f.shape, v, f.nullable)
 }
 
 // element encodes an element of a list, in the wrapper that it was received in if wrapped is true.
-func (e *encoder) element(s *shape, v place, wrapped bool) error {
+func (e *encoder) element(out []byte, s *shape, v place, wrapped bool) ([]byte, error) {
 	if !wrapped || !e.lossless {
-		return e.value(s, v, false)
+		return e.value(out, s, v, false)
 	}
 	before, after := s.plan.refOf(v).wrapper()
-	e.out = append(e.out, before...)
-	err := e.value(s, v, false)
-	e.out = append(e.out, after...)
-	return err
+	out, err := e.value(append(out, before...), s, v, false)
+	return append(out, after...), err
 }
 
-func (e *encoder) slice(s *shape, v place, nullable, wrapped bool) error {
+func (e *encoder) slice(out []byte, s *shape, v place, nullable, wrapped bool) ([]byte, error) {
 	if nullable && v.isNil() {
-		return e.null()
+		return appendNull(out), nil
 	}
-	e.out = append(e.out, '[')
-	first, l := len(e.out), at[list](v)
-	for i := range l.len {
-		e.comma(first)
-		if err := e.element(s.elem, l.element(i, s.elem.size), wrapped); err != nil {
-			return within(strconv.Itoa(i), err)
+	out, err := e.elements(append(out, '['), s.elem, at[list](v), 0, wrapped)
+	return append(out, ']'), err
+}
+
+// elements encodes the elements of a list from one on.
+func (e *encoder) elements(out []byte, elem *shape, l *list, from int, wrapped bool) (_ []byte, err error) {
+	for i := from; i < l.len; i++ {
+		if i > 0 {
+			out = append(out, ',')
+		}
+		if out, err = e.element(out, elem, l.element(i, elem.size), wrapped); err != nil {
+			return nil, within(strconv.Itoa(i), err)
 		}
 	}
-	e.out = append(e.out, ']')
-	return nil
+	return out, nil
 }
 
 // mapFields encodes a map, and takes the fields in unchanged from there.
-func (e *encoder) mapFields(v reflect.Value, unchanged map[string][]byte) error {
-	byName := map[string]reflect.Value{}
-	for _, k := range v.MapKeys() {
-		if !utf8.ValidString(k.String()) {
-			return &ValueError{Reason: "must have names in valid UTF-8"}
+func (e *encoder) mapFields(out []byte, v reflect.Value, unchanged map[string][]byte) (_ []byte, err error) {
+	keys := v.MapKeys()
+	names := make([]string, len(keys))
+	for i, k := range keys {
+		if names[i] = k.String(); !utf8.ValidString(names[i]) {
+			return nil, &ValueError{Reason: "must have names in valid UTF-8"}
 		}
-		byName[k.String()] = v.MapIndex(k)
 	}
-	e.out = append(e.out, '{')
-	first := len(e.out)
-	for _, name := range slices.Sorted(maps.Keys(byName)) {
-		e.name(name, first)
+	slices.Sort(names)
+	out = append(out, '{')
+	first := len(out)
+	for _, name := range names {
+		out, _ = AppendString(appendComma(out, first), name)
+		out = append(out, ':')
 		if raw, ok := unchanged[name]; ok {
-			e.out = append(e.out, raw...)
-		} else if err := e.reflected(byName[name]); err != nil {
-			return within(name, err)
+			out = append(out, raw...)
+		} else if out, err = e.reflected(out, v.MapIndex(keyOf(name, v))); err != nil {
+			return nil, within(name, err)
 		}
 	}
-	e.out = append(e.out, '}')
-	return nil
+	return append(out, '}'), nil
+}
+
+// keyOf returns a name as a key of a map.
+func keyOf(name string, of reflect.Value) reflect.Value {
+	return reflect.ValueOf(name).Convert(of.Type().Key())
 }
 
 // object encodes a struct.
-func (e *encoder) object(p *encodingPlan, v place) error {
+func (e *encoder) object(out []byte, p *encodingPlan, v place) ([]byte, error) {
 	if e.lossless && p.ref >= 0 {
 		if ref := p.refOf(v); ref.doc != nil {
-			return e.decoded(p, v, ref)
+			return e.decoded(out, p, v, ref)
 		}
 		if p.isAny() { // made by the program, and without fields
-			return e.null()
+			return appendNull(out), nil
 		}
 	}
-	return e.plain(p, v)
+	return e.plain(out, p, v)
 }
 
 // plain encodes a struct from its fields alone.
-func (e *encoder) plain(p *encodingPlan, v place) error {
-	e.out = append(e.out, '{')
-	first := len(e.out)
+func (e *encoder) plain(out []byte, p *encodingPlan, v place) (_ []byte, err error) {
+	start := len(out)
 	for i := range p.fields {
 		f := &p.fields[i]
-		fv := v.field(f.offset)
-		if f.omits(fv) {
+		to := v.field(f.offset)
+		if f.omits(to) {
 			continue
 		}
-		e.fieldName(f, first)
-		if err := e.field(f, fv); err != nil {
-			return within(f.name, err)
+		if out = append(out, f.quoted...); f.shape.class == stringClass {
+			out, err = appendText(out, *at[string](to))
+		} else {
+			out, err = e.field(out, f, to)
+		}
+		if err != nil {
+			return nil, within(f.name, err)
 		}
 	}
-	e.out = append(e.out, '}')
-	return nil
+	if len(out) == start {
+		return append(out, "{}"...), nil
+	}
+	out[start] = '{' // in place of the first comma
+	return append(out, '}'), nil
 }
 
 // omits reports whether the field is left out at this value.
@@ -512,279 +528,4 @@ func (f *encodedField) isZero(v place) bool {
 		return v.pointer(f.variable).(interface{ IsZero() bool }).IsZero()
 	}
 	return f.shape.isZero(v)
-}
-
-// decoded encodes a decoded struct: its raw bytes, with the caller's changes on top. It finds the
-// changes by comparing the fields with those bytes, and decodes the bytes once more if that does
-// not suffice.
-func (e *encoder) decoded(p *encodingPlan, v place, ref *Ref) error {
-	raw := ref.Bytes()
-	o := original{ref: ref, variable: p.variable}
-	if raw[0] == '{' {
-		return e.merged(p, v, raw, &o)
-	}
-	before, err := o.value()
-	if err != nil {
-		return err
-	}
-	if equal(before, v.value(p.variable)) {
-		e.out = append(e.out, raw...)
-		return nil
-	}
-	return e.plain(p, v)
-}
-
-// original is a decoded struct as it was before the program changed it, decoded when it is needed.
-type original struct {
-	variable
-	ref     *Ref
-	decoded reflect.Value
-}
-
-func (o *original) value() (reflect.Value, error) {
-	if o.decoded.IsValid() {
-		return o.decoded, nil
-	}
-	o.decoded = o.variable.new()
-	return o.decoded, o.ref.decodeOriginal(o.decoded)
-}
-
-// compare returns whether the field of the struct at v was changed.
-func (o *original) compare(m match, f *encodedField, v place) (match, error) {
-	if m != unknown {
-		return m, nil
-	}
-	before, err := o.value()
-	if err != nil {
-		return unknown, err
-	}
-	return matchIf(equal(before.Field(f.index), v.field(f.offset).value(f.variable))), nil
-}
-
-// unchanged writes the raw bytes of ref, which are a copy already if its document has parts.
-func (e *encoder) unchanged(raw []byte, ref *Ref) {
-	if len(e.out) == 0 && len(raw) > maxReused && ref.doc.in.hasParts() {
-		e.out = raw
-		return
-	}
-	e.out = append(e.out, raw...)
-}
-
-// merged encodes a decoded struct field by field. raw is the object that was received.
-func (e *encoder) merged(p *encodingPlan, v place, raw []byte, o *original) (err error) {
-	start := len(e.fields)
-	defer func() { e.fields = e.fields[:start] }()
-	var all [mostFields]match
-	matches, unchanged := all[:len(p.fields)], true
-	e.fields = p.appendFields(e.fields, matches, raw, v)
-	for i := range matches {
-		if matches[i], err = o.compare(matches[i], &p.fields[i], v); err != nil {
-			return err
-		}
-		unchanged = unchanged && matches[i] == same
-	}
-	if unchanged {
-		e.unchanged(raw, o.ref)
-		return nil
-	}
-	e.out = slices.Grow(e.out, len(raw))
-	fields := e.fields[start:]
-	last := p.lastOf(fields)
-	e.out = append(e.out, '{')
-	first := len(e.out)
-	for i, rf := range fields {
-		if rf.index < 0 || matches[rf.index] == same {
-			e.comma(first)
-			e.out = append(e.out, raw[rf.start:rf.end]...)
-			continue
-		}
-		f := &p.fields[rf.index]
-		if last[rf.index] != i || f.clears(v.field(f.offset)) {
-			continue // a duplicate name, whose last value is the one to change, or the field is left out
-		}
-		e.fieldName(f, first)
-		if err := e.changed(f, rf, raw, o, v.field(f.offset)); err != nil {
-			return within(f.name, err)
-		}
-	}
-	for i := range p.fields {
-		if last[i] >= 0 || matches[i] == same {
-			continue
-		}
-		if err := e.added(&p.fields[i], v, first); err != nil {
-			return err
-		}
-	}
-	e.out = append(e.out, '}')
-	return nil
-}
-
-// added encodes a field of the struct at v that the object does not have.
-func (e *encoder) added(f *encodedField, v place, first int) error {
-	now := v.field(f.offset)
-	if f.clears(now) {
-		return nil
-	}
-	e.fieldName(f, first)
-	if err := e.field(f, now); err != nil {
-		return within(f.name, err)
-	}
-	return nil
-}
-
-func equal(a, b reflect.Value) bool { return reflect.DeepEqual(a.Interface(), b.Interface()) }
-
-// changed encodes the value at now of a field that the caller changed. It is rf of the object.
-func (e *encoder) changed(f *encodedField, rf rawField, object []byte, o *original, now place) error {
-	raw := object[rf.value:rf.end]
-	isSlice := f.shape.class == sliceClass && !now.isNil()
-	if isSlice && raw[0] == '[' && f.shape.elem.keepsRaw() {
-		return e.changedObjects(f, now, rf.same)
-	}
-	isMap := f.shape.class == mapClass && !now.isNil() && raw[0] == '{'
-	if !isSlice && !isMap {
-		return e.field(f, now)
-	}
-	before, err := o.value()
-	if err != nil {
-		return err
-	}
-	if isMap {
-		return e.changedMap(raw, before.Field(f.index), now.value(f.variable))
-	}
-	return e.changedSlice(f, raw, before.Field(f.index), now)
-}
-
-// changedObjects encodes a list of structs that keep their raw bytes, of which the first ones are
-// unchanged.
-func (e *encoder) changedObjects(f *encodedField, now place, unchanged int) error {
-	e.out = append(e.out, '[')
-	first, l, elem := len(e.out), at[list](now), f.shape.elem
-	for i := range l.len {
-		e.comma(first)
-		element := l.element(i, elem.size)
-		if i < unchanged {
-			e.out = append(e.out, elem.plan.refOf(element).Bytes()...)
-		} else if err := e.element(elem, element, f.wrapped); err != nil {
-			return within(strconv.Itoa(i), err)
-		}
-	}
-	e.out = append(e.out, ']')
-	return nil
-}
-
-// rawField is where a field of an object is in the raw bytes: from its name on, and its value.
-type rawField struct {
-	index             int // of the field in the plan; -1 if the type has no such field
-	start, value, end int
-	same              int // how many elements of a changed list are unchanged before another one
-}
-
-// appendFields appends the fields of an object to list. It sets for each field of the struct at v
-// whether it is that of the object.
-func (p *encodingPlan) appendFields(list []rawField, matches []match, raw []byte, v place) []rawField {
-	m := matcher{scanner: scanner{data: raw}}
-	var seen uint64
-	next := 0
-	for more := m.open('}'); more; more = m.more('}') {
-		start := m.i
-		n := m.field(p, next)
-		rf := rawField{start: start, index: n, value: m.i}
-		if n >= 0 {
-			next = n + 1
-			seen |= 1 << n
-			m.same = 0
-			matches[n] = m.fieldOf(p, n, v)
-			rf.same = m.same
-		}
-		if n < 0 || matches[n] != same {
-			skipped := FastScanner{Data: raw, Pos: rf.value}
-			skipped.Skip(1)
-			m.i, m.depth = skipped.Pos, 1
-		}
-		rf.end = m.i
-		list = append(list, rf)
-	}
-	for n := range p.fields {
-		if seen&(1<<n) == 0 {
-			matches[n] = p.absent(n, v)
-		}
-	}
-	if p.data >= 0 && matches[p.kind] != same {
-		matches[p.data] = unknown
-	}
-	return list
-}
-
-// lastOf returns for each field of the plan the index of its last value in list, or -1.
-func (p *encodingPlan) lastOf(list []rawField) []int {
-	last := slices.Repeat([]int{-1}, len(p.fields))
-	for i, rf := range list {
-		if rf.index >= 0 {
-			last[rf.index] = i
-		}
-	}
-	return last
-}
-
-// changedMap encodes a changed map: the values that are unchanged are written as their raw bytes.
-func (e *encoder) changedMap(raw []byte, original, now reflect.Value) error {
-	unchanged := map[string][]byte{}
-	for name, value := range Fields(raw) {
-		key := reflect.ValueOf(string(name)).Convert(now.Type().Key())
-		delete(unchanged, string(name)) // of duplicate names the last value counts
-		if v := now.MapIndex(key); v.IsValid() && equal(original.MapIndex(key), v) {
-			unchanged[string(name)] = value
-		}
-	}
-	return e.mapFields(now, unchanged)
-}
-
-// changedSlice encodes a changed list: elements that are unchanged are written as their raw bytes,
-// also at another index.
-func (e *encoder) changedSlice(f *encodedField, raw []byte, original reflect.Value, now place) error {
-	l, elem := at[list](now), f.shape.elem
-	elements := slices.Collect(Elements(raw))
-	e.out = append(e.out, '[')
-	first := len(e.out)
-	for i, from := range sources(original, now.value(f.variable)) {
-		e.comma(first)
-		if from >= 0 {
-			e.out = append(e.out, elements[from]...)
-		} else if err := e.element(elem, l.element(i, elem.size), f.wrapped); err != nil {
-			return within(strconv.Itoa(i), err)
-		}
-	}
-	e.out = append(e.out, ']')
-	return nil
-}
-
-// sources returns for each element of now the index of the same element of original, or -1: equal
-// ones from the start, equal ones from the end, and between them the first one of the same value.
-// Structs that keep their raw bytes need not be searched for.
-func sources(original, now reflect.Value) []int {
-	m, n := original.Len(), now.Len()
-	from := slices.Repeat([]int{-1}, n)
-	head, tail := 0, 0
-	for ; head < min(m, n) && equal(original.Index(head), now.Index(head)); head++ {
-		from[head] = head
-	}
-	for ; tail < min(m, n)-head && equal(original.Index(m-1-tail), now.Index(n-1-tail)); tail++ {
-		from[n-1-tail] = m - 1 - tail
-	}
-	if elem := now.Type().Elem(); isObject(elem) || !elem.Comparable() {
-		return from
-	}
-	indexes := map[any][]int{}
-	for j := head; j < m-tail; j++ {
-		e := original.Index(j).Interface()
-		indexes[e] = append(indexes[e], j)
-	}
-	for i := head; i < n-tail; i++ {
-		e := now.Index(i).Interface()
-		if found := indexes[e]; len(found) > 0 {
-			from[i], indexes[e] = found[0], found[1:]
-		}
-	}
-	return from
 }

@@ -51,6 +51,8 @@ func (s Span) Of(data []byte) []byte { return data[s.Lo:s.Hi] }
 func (s Span) Len() int { return int(s.Hi - s.Lo) }
 
 // Space steps over whitespace.
+//
+//go:noinline // as grow of orders
 func (s *FastScanner) Space() { s.Pos = skipSpace(s.Data, s.Pos) }
 
 // Peek returns the next byte, 0 at the end.

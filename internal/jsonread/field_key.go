@@ -124,13 +124,19 @@ func (p *plan) find(name []byte) *field {
 // without waiting for the field before.
 type order [2 * mostFields]uint8
 
-// orderOf returns what is known of the order of the fields, at first nothing.
-func (d *decoder) orderOf(p *plan) *order {
-	if p.id >= len(d.orders) {
-		d.orders = append(d.orders, make([]order, p.id+1-len(d.orders))...)
+// orders are those of all plans.
+type orders []order
+
+// of returns what is known of the order of the fields, at first nothing.
+func (o *orders) of(p *plan) *order {
+	if p.id >= len(*o) {
+		o.grow(p.id + 1)
 	}
-	return &d.orders[p.id]
+	return &(*o)[p.id]
 }
+
+//go:noinline // or the compiler copies it into every caller
+func (o *orders) grow(size int) { *o = append(*o, make([]order, size-len(*o))...) }
 
 // members is what is known of the object that is decoded.
 type members struct {

@@ -60,21 +60,12 @@ func (p place) target() place { return place{*(*unsafe.Pointer)(p.address)} }
 // first word of each is nil then, and never otherwise.
 func (p place) isNil() bool { return p.target() == place{} }
 
-// implementation returns the place of what the pointer in the variable at p points to. The variable
-// is of an interface type with methods, and the table that of the pointer's type.
-func (p place) implementation(table methodTable) (to place, ok bool) {
-	words := *(*[2]unsafe.Pointer)(p.address)
-	return place{words[1]}, words == [2]unsafe.Pointer{table.address, words[1]} && words[1] != nil
-}
-
 // placeIn returns the place of the value of v, whose type is a struct of more than one word: the
 // second word of v is its address. Nobody may change the value.
 func placeIn(v any) place { return place{(*[2]unsafe.Pointer)(unsafe.Pointer(&v))[1]} }
 
-// isTextAt reports whether s is the text at data[i:], and not an equal one.
-func isTextAt(s string, data []byte, i int) bool {
-	return i+len(s) <= len(data) && len(s) > 0 && unsafe.StringData(s) == unsafe.SliceData(data[i:])
-}
+// addressOf returns where a text is: as long as both are in use, no other one has this address.
+func addressOf(text string) uintptr { return uintptr(unsafe.Pointer(unsafe.StringData(text))) }
 
 // implement sets the variable of an interface type with methods at p. The table is that of a
 // pointer type in this interface type, and the value at to has the type that it points to.
@@ -139,8 +130,9 @@ type memory struct {
 type slab struct {
 	list
 	used     int // elements of this allocation
-	taken    int // elements of all allocations for the current document; of a list, its length
+	taken    int // elements of all allocations for the current document
 	before   int // the same for the document before
+	earlier  int // and for the one before that
 	document int // the number of the current document, 0 for none
 }
 
@@ -234,17 +226,20 @@ func (d *decoder) slab(id int) *slab {
 		if s.document == 0 {
 			d.touched = append(d.touched, id)
 		}
-		*s = slab{before: s.taken, document: d.document}
+		*s = slab{before: s.taken, earlier: s.before, document: d.document}
 	}
 	return s
 }
 
-// refill makes an allocation for as many elements as the document before needed, and otherwise
-// doubles what this one has.
+// refill makes an allocation for as many elements as both documents before needed, then for as many
+// as one of them did, and then doubles what this one has: on a page of two kinds of documents, none
+// has much more than it needs.
 func (d *decoder) refill(s *slab, m *memory, units int) {
 	n := max(s.taken, m.first)
-	if s.taken == 0 && s.before > 0 {
-		n = s.before
+	if both := min(s.before, s.earlier); s.taken < both {
+		n = both
+	} else if one := max(s.before, s.earlier); s.taken < one {
+		n = one - s.taken
 	}
 	s.list, s.used = list{}, 0
 	s.list.place().value(m.list).Grow(max(units, min(n, mostShared)))

@@ -194,6 +194,76 @@ func slicesOf(n int, v Thing) (list []Thing) {
 	return list
 }
 
+// What pointers and lists of strings point to waits too. Values of each kind come first and last in
+// their document, twice, with escapes, empty, null, or do not fit; the copy of the document has
+// room behind its bytes for the words, or has not.
+func TestWaitingPointers(t *testing.T) {
+	const id = `"9c0f2d52-3a3e-4a64-9b5e-1f2d3c4b5a69"`
+	for _, fields := range []string{
+		`"note":"a","limit":1,"other":` + id + `,"maybe":false`,
+		`"limit":1,"note":"a","limit":2,"note":"b","maybe":true`,
+		`"note":"a","note":7,"limit":1,"limit":"x","other":` + id + `,"other":"x"`,
+		`"note":"","note":"","limit":1,"tags":["a"],"limit":null`,
+		`"note":"\u0041","tags":["a","\u0042","c"],"codes":["x","y"]`,
+		`"tags":["a","b"],"tags":["c"],"codes":["x"],"note":"n"`,
+		`"tags":["a",7,"c"],"codes":["x",null,""],"note":"n"`,
+		`"tags":[],"codes":null,"limit":7`,
+		`"tags":[ "a" , "b" ],"parts":[{"name":"p","maker":{"city":"c"}},{"name":"q"},{"id":3}]`,
+		`"parts":[{"name":"p","name":"q"}],"parts":[{"name":"r"}],"main":{"name":"m"},"main":{"id":1}`,
+	} {
+		for padding := range 40 {
+			text := fmt.Sprintf(`{"name":"%s",%s}`, strings.Repeat("n", padding+1), fields)
+			page := `{"things":[` + text + `,` + text + `,{},` + text + `]}`
+			buffer := []byte(page)
+			var got Page
+			if err := Unmarshal(buffer, &got); err != nil {
+				t.Fatal(err)
+			}
+			clear(buffer)
+			runtime.GC()
+			var want Thing
+			if err := NewDocument([]byte(text)).Read(Span{0, uint32(len(text))}, &want, math.MaxInt); err != nil {
+				t.Fatal(err)
+			}
+			for _, i := range []int{0, 1, 3} {
+				if diff := cmp.Diff(want, got.Things[i]); diff != "" {
+					t.Errorf("%s: %d: %s", text, i, diff)
+				}
+			}
+			if b, err := Marshal(got); err != nil || string(b) != page {
+				t.Errorf("%s: encoded as %s, %v", page, b, err)
+			}
+		}
+	}
+}
+
+// Lists have no more room than they need, however their lengths vary.
+func TestListsAreExact(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 5))
+	for length := range 40 {
+		var text strings.Builder
+		var want []int
+		for i := range 200 {
+			n := 1 + random.IntN(1+length%8*5)
+			if length%8 == 7 {
+				n = 1 + i%2*3
+			}
+			want = append(want, n)
+			fmt.Fprintf(&text, `,{"parts":[%s{"name":"p%d"}]}`, strings.Repeat(`{"id":1,"name":"p"},`, n-1), i)
+		}
+		var page Page
+		if err := Unmarshal([]byte(`{"things":[`+text.String()[1:]+`]}`), &page); err != nil {
+			t.Fatal(err)
+		}
+		for i, thing := range page.Things {
+			parts := thing.Parts
+			if len(parts) != want[i] || cap(parts) > len(parts)+len(parts)/4+1 || *parts[len(parts)-1].Name != fmt.Sprint("p", i) {
+				t.Fatalf("%d: %d parts of %d with room for %d", i, len(parts), want[i], cap(parts))
+			}
+		}
+	}
+}
+
 // A program that keeps an element, or a string of it, keeps nothing of the other elements.
 func TestElementsShareNoMemory(t *testing.T) {
 	thing := `{"name":"n","note":"o","limit":7,"other":"9c0f2d52-3a3e-4a64-9b5e-1f2d3c4b5a69","tags":["a","b"],"spare":{"id":1,"name":"p"},"parts":[{"id":1,"name":"q"}],"until":"2025-03-01T12:00:00Z"}`
@@ -233,7 +303,7 @@ func TestElementsShareNoMemory(t *testing.T) {
 
 // Unused decoders hold nothing of a document.
 func TestReleasedDecoder(t *testing.T) {
-	text := `{"things":[{"name":"secret","colour":"secret","note":"s\u0065cret","by_name":{"secret":{"id":1}},"parts":[{"name":"secret"}]}]}`
+	text := `{"things":[{"name":"secret","colour":"secret","note":"s\u0065cret","limit":7,"tags":["secret"],"by_name":{"secret":{"id":1}},"parts":[{"name":"secret"},{"id":5}]}]}`
 	d := newDecoder(NewDocument(nil), []byte(text), spare)
 	d.copies = true
 	var page Page
@@ -257,10 +327,36 @@ func TestReleasedDecoder(t *testing.T) {
 			t.Error("a slab is held")
 		}
 	}
+	spare := d.lists[planOf(reflect.TypeFor[Thing]()).find([]byte("parts")).id].spare
+	if spare.cap == 0 || spare.len != 0 {
+		t.Error("no spare list")
+	}
+	for _, p := range (*at[[]Part](spare.place()))[:spare.cap] {
+		if !reflect.ValueOf(p).IsZero() {
+			t.Errorf("%+v is held", p)
+		}
+	}
 	rest := *d
-	rest.slabs, rest.touched, rest.waiting, rest.path, rest.orders = nil, nil, nil, nil, nil
+	rest.slabs, rest.touched, rest.waiting, rest.path, rest.orders, rest.lists = nil, nil, nil, nil, nil, nil
 	if !reflect.ValueOf(rest).IsZero() {
 		t.Errorf("%+v", rest)
+	}
+}
+
+// What was decoded before does not decide whether a document takes too much memory.
+func TestMemoryWithoutHistory(t *testing.T) {
+	const many = 100_000
+	text := `{"things":[{"tags":[` + strings.Repeat(`"a",`, many) + `"b"],"by_name":{` + strings.Repeat(`"k":{"name":"x"},`, many) + `"k":{}}}]}`
+	for size := 110; size < 250; size += 40 {
+		before := `{"things":[` + strings.Repeat(`{"name":"`+strings.Repeat("x", size)+`"},`, 50) + `{}]}`
+		for range 2 {
+			if err := Unmarshal([]byte(before), new(Page)); err != nil {
+				t.Fatal(size, err)
+			}
+		}
+		if err := Unmarshal([]byte(text), new(Page)); err != nil {
+			t.Error(size, err)
+		}
 	}
 }
 
@@ -327,7 +423,7 @@ func TestErrorLeavesZero(t *testing.T) {
 }
 
 // Decoding a list of the same type again takes no more memory than the first time: unused decoders
-// have a slab for each number that newID returned.
+// have a slab and lengths for each number.
 func TestListsAreNumberedOnce(t *testing.T) {
 	var list []Thing
 	decode := func() {
@@ -336,11 +432,11 @@ func TestListsAreNumberedOnce(t *testing.T) {
 		}
 	}
 	decode()
-	before := lastID.Load()
+	before := lastList.Load()
 	for range 100 {
 		decode()
 	}
-	if now := lastID.Load(); now != before {
+	if now := lastList.Load(); now != before {
 		t.Errorf("%d new numbers", now-before)
 	}
 }

@@ -29,7 +29,7 @@ func (p *plan) bindFields(d *decoder, to place) {
 // set.
 func (p *plan) bindEach(d *decoder, to place) (seen uint64) {
 	var union unionState
-	last, waiting, m := len(d.path), len(d.waiting), members{order: d.orderOf(p)}
+	last, waiting, m := len(d.path), len(d.waiting), members{order: d.orders.of(p)}
 	d.path = append(d.path, step{plan: p})
 	for f := p.next(d, &m); f != nil; f = p.next(d, &m) {
 		target := to.field(f.offset)

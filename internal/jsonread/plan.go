@@ -65,11 +65,12 @@ const mostFields = 64
 
 var plans sync.Map // reflect.Type → *plan
 
-// lastID is the number of the last index in decoder.slabs that is taken, and memories has those of
-// types: reflect.Type → *memory.
+// lastID, lastPlan and lastList are the numbers of the last indexes in decoder.slabs, orders and
+// lists that are taken, and memories has those of types: reflect.Type → *memory.
 var (
 	lastID   atomic.Int64
 	lastPlan atomic.Int64
+	lastList atomic.Int64
 	memories sync.Map
 )
 

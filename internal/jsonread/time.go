@@ -70,6 +70,8 @@ func DaysIn(year int, month time.Month) int {
 
 // midnight returns the Unix time of the start of a date in UTC, as [time.Date] does, but in a
 // fraction of its time. The date exists, and its year is not negative.
+//
+//go:noinline // as grow of orders
 func midnight(year int, month time.Month, day int) int64 {
 	// Years start in March here, so that a leap day is the last of its year.
 	y, m := year, int(month)-int(time.March)
@@ -128,6 +130,8 @@ func parseOffset(b []byte) (seconds int, ok bool) {
 }
 
 // offsetOf returns the offset with a sign, two digits of hours and two of minutes.
+//
+//go:noinline // as grow of orders
 func offsetOf(sign, h1, h2, m1, m2 byte) (seconds int, ok bool) {
 	h1, h2, m1, m2 = h1-'0', h2-'0', m1-'0', m2-'0'
 	seconds = int(h1)*36000 + int(h2)*3600 + int(m1)*600 + int(m2)*60
@@ -188,7 +192,7 @@ func (s *FastScanner) Time(to *time.Time, dates *DateCache) bool {
 	data := s.Data[s.Pos:]
 	// The form that most have: 2006-01-02T15:04:05, optionally a fraction, then Z or an offset with
 	// a colon.
-	if len(data) < len(`"2006-01-02T15:04:05+00:00"`) || data[0] != '"' || data[11] != 'T' {
+	if len(data) < len(`"2006-01-02T15:04:05Z"`) || data[0] != '"' || data[11] != 'T' {
 		return s.anyTime(to)
 	}
 	yearMonth, day := binary.LittleEndian.Uint64(data[1:]), uint32(binary.LittleEndian.Uint16(data[9:]))|1<<16
@@ -203,7 +207,7 @@ func (s *FastScanner) Time(to *time.Time, dates *DateCache) bool {
 	if data[i] == '.' {
 		var digits int
 		nanos, digits = parseFraction(data[i+1:])
-		if i += 1 + digits; digits == 0 || i+7 > len(data) {
+		if i += 1 + digits; digits == 0 || i+1 >= len(data) {
 			return s.anyTime(to)
 		}
 	}
@@ -211,6 +215,9 @@ func (s *FastScanner) Time(to *time.Time, dates *DateCache) bool {
 		*to = time.Unix(dates.unix+seconds, nanos).UTC()
 		s.Pos += i + 2
 		return true
+	}
+	if i+7 > len(data) {
+		return s.anyTime(to)
 	}
 	zone := data[i : i+7]
 	east, ok := offsetOf(zone[0], zone[1], zone[2], zone[4], zone[5])

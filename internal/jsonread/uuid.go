@@ -36,3 +36,27 @@ func parseHex(digits uint64) (value, wrong uint64) {
 	value = (value | value>>8) & 0x0000ffff0000ffff
 	return (value | value>>16) & 0xffffffff, wrong
 }
+
+// formatUUID writes the digits of a UUID between the dashes of text, in lower case.
+func formatUUID(text *[36]byte, id *uuid.UUID) {
+	first, second := formatHex(binary.LittleEndian.Uint32(id[0:])), formatHex(binary.LittleEndian.Uint32(id[4:]))
+	third, fourth := formatHex(binary.LittleEndian.Uint32(id[8:])), formatHex(binary.LittleEndian.Uint32(id[12:]))
+	binary.LittleEndian.PutUint64(text[0:], first)
+	binary.LittleEndian.PutUint32(text[9:], uint32(second))
+	binary.LittleEndian.PutUint32(text[14:], uint32(second>>32))
+	binary.LittleEndian.PutUint32(text[19:], uint32(third))
+	binary.LittleEndian.PutUint32(text[24:], uint32(third>>32))
+	binary.LittleEndian.PutUint64(text[28:], fourth)
+}
+
+// formatHex returns the hexadecimal digits of four bytes, as parseHex takes them.
+//
+//go:noinline // as grow of orders
+func formatHex(value uint32) (digits uint64) {
+	digits = uint64(value)
+	digits = (digits | digits<<16) & 0x0000ffff0000ffff
+	digits = (digits | digits<<8) & 0x00ff00ff00ff00ff // a byte in every other byte
+	digits = (digits>>4 | digits<<8) & 0x0f0f0f0f0f0f0f0f
+	letter := (digits + 6*lowBits) >> 4 & lowBits // 1 for each
+	return digits + '0'*lowBits + letter*('a'-'0'-10)
+}

@@ -51,7 +51,7 @@ func TestWrapper(t *testing.T) {
 		}
 		return v
 	}
-	list := func(elements ...string) string { return `{"parts":[` + strings.Join(elements, ",") + `],"total":3}` }
+	list := func(elements string) string { return `{ "parts" : [` + elements + `],"total":3 }` }
 	v := read(t)
 	if diff := cmp.Diff([]Part{{ID: 1, Name: new("a")}, {ID: 2, Name: new("b")}, {ID: 3}}, v.Parts); diff != "" {
 		t.Error(diff)
@@ -61,12 +61,12 @@ func TestWrapper(t *testing.T) {
 		change func(*Boxed)
 		want   string
 	}{
-		{"nothing", func(*Boxed) {}, "{ \"parts\" : [" + first + ", " + second + "," + third + "],\"total\":3 }"},
+		{"nothing", func(*Boxed) {}, list(first + ", " + second + "," + third)},
 		{"an element", func(v *Boxed) { v.Parts[0].ID = 7 },
-			list(`{"x":1, "box": {"id":7,"name":"a","y":[2]} ,"z":"after"}`, second, third)},
-		{"the order", func(v *Boxed) { v.Parts[0], v.Parts[2] = v.Parts[2], v.Parts[0] }, list(third, second, first)},
+			list(`{"x":1, "box": {"id":7,"name":"a","y":[2]} ,"z":"after"}, ` + second + "," + third)},
+		{"the order", func(v *Boxed) { v.Parts[0], v.Parts[2] = v.Parts[2], v.Parts[0] }, list(third + "," + second + "," + first)},
 		{"fewer", func(v *Boxed) { v.Parts = v.Parts[:1] }, list(first)},
-		{"more", func(v *Boxed) { v.Parts = append(v.Parts, Part{ID: 4}) }, list(first, second, third, `{"id":4,"name":null}`)},
+		{"more", func(v *Boxed) { v.Parts = append(v.Parts, Part{ID: 4}) }, list(first + ", " + second + "," + third + `,{"id":4,"name":null}`)},
 		{"in another list", func(v *Boxed) { *v = Boxed{Parts: v.Parts[:1]} }, `{"parts":[` + first + `]}`},
 	} {
 		v := read(t)
