@@ -1,6 +1,7 @@
 package compare
 
 import (
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"reflect"
@@ -35,14 +36,14 @@ func callers(b *testing.B) []decoder {
 	baseURL := startService(b, 0, 0)
 	client, plainClient := clients(b, baseURL)
 	var want plain.Order
-	if err := get(plainClient, baseURL+"/v3/order/x", &want); err != nil {
+	if err := get(plainClient, baseURL+"/v3/order/x", &want, json.Unmarshal); err != nil {
 		b.Fatal(err)
 	}
 	path := baseURL + "/v3/order/" + want.ID.String()
 	decoders := []decoder{
 		{"encoding", func([]byte) (any, error) {
 			v := new(plain.Order)
-			return v, get(plainClient, path, v)
+			return v, get(plainClient, path, v, json.Unmarshal)
 		}},
 		{"ours", func([]byte) (any, error) { return client.Orders.Get(b.Context(), want.ID) }},
 	}
@@ -145,7 +146,7 @@ func BenchmarkUsers(b *testing.B) {
 func listUsers(plainClient *http.Client, baseURL string, visit func(uuid.UUID)) error {
 	for offset := 0; ; {
 		var page plain.UserPage
-		if err := get(plainClient, fmt.Sprintf("%s/v2/user/?offset=%d&limit=%d", baseURL, offset, maxUsers), &page); err != nil {
+		if err := get(plainClient, fmt.Sprintf("%s/v2/user/?offset=%d&limit=%d", baseURL, offset, maxUsers), &page, json.Unmarshal); err != nil {
 			return err
 		}
 		for i := range page.Users {

@@ -6,8 +6,10 @@ import (
 	"encoding/json"
 	"io"
 	"net/http"
+	"net/url"
 	"reflect"
 	"runtime"
+	"strings"
 	"testing"
 	"time"
 
@@ -20,12 +22,16 @@ import (
 )
 
 // instantTransport responds to every request with one body, without a network.
-type instantTransport []byte
+type instantTransport struct {
+	document []byte
+	latest   *url.URL // of a request
+}
 
-func (a instantTransport) RoundTrip(r *http.Request) (*http.Response, error) {
+func (t *instantTransport) RoundTrip(r *http.Request) (*http.Response, error) {
+	t.latest = r.URL
 	return &http.Response{
 		StatusCode: http.StatusOK, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Header: http.Header{"Content-Type": {"application/json"}},
-		Body: io.NopCloser(bytes.NewReader(a)), ContentLength: int64(len(a)), Request: r,
+		Body: io.NopCloser(bytes.NewReader(t.document)), ContentLength: int64(len(t.document)), Request: r,
 	}, nil
 }
 
@@ -62,29 +68,41 @@ func listOrders(ctx context.Context, c *labhealth.Client) (any, error) {
 	return c.Orders.List(ctx, labhealth.ListOrdersParams{Size: 50})
 }
 
-// comparison compares the decoders of a page. "ours" uses the whole client, over a transport that
-// responds at once; "ours-direct" and the others decode a document in memory.
+// libraries are the other ones.
+var libraries = []struct {
+	name      string
+	unmarshal func([]byte, any) error
+}{{"encoding", json.Unmarshal}, {"goccy", gojson.Unmarshal}, {"sonic", sonic.ConfigFastest.Unmarshal}}
+
+// comparison compares how a page is got through a client, labhealth.Client or http.Client, over a
+// transport that responds at once, and, as "-direct", how a document in memory is decoded.
 func (p page) comparison(t testing.TB) comparison[any] {
-	client, err := labhealth.NewClient("sk_test_0123456789", labhealth.WithBaseURL("https://api.example.com"),
-		labhealth.WithHTTPClient(&http.Client{Transport: instantTransport(p.document)}))
+	transport := &instantTransport{document: p.document}
+	client, err := labhealth.NewClient(apiKey, labhealth.WithBaseURL("https://api.example.com"), labhealth.WithHTTPClient(&http.Client{Transport: transport}))
 	if err != nil {
 		t.Fatal(err)
 	}
-	by := func(unmarshal func([]byte, any) error) func([]byte) (any, error) {
-		return func(document []byte) (any, error) {
-			v := reflect.New(p.plain).Interface()
-			return v, unmarshal(document, v)
-		}
+	if _, err := p.client(t.Context(), client); err != nil {
+		t.Fatal(err)
 	}
+	plainClient, address := &http.Client{Transport: transport, Timeout: plainTimeout}, transport.latest.String()
 	decoders := []decoder{
-		{"encoding", by(json.Unmarshal)},
 		{"ours", func([]byte) (any, error) { return p.client(t.Context(), client) }},
 		{"ours-direct", func(document []byte) (any, error) {
 			v := p.direct()
 			return v, v.UnmarshalJSON(document)
 		}},
-		{"goccy", by(gojson.Unmarshal)},
-		{"sonic", by(sonic.ConfigFastest.Unmarshal)},
+	}
+	for _, l := range libraries {
+		decoders = append(decoders,
+			decoder{l.name, func([]byte) (any, error) {
+				v := reflect.New(p.plain).Interface()
+				return v, get(plainClient, address, v, l.unmarshal)
+			}},
+			decoder{l.name + "-direct", func(document []byte) (any, error) {
+				v := reflect.New(p.plain).Interface()
+				return v, l.unmarshal(document, v)
+			}})
 	}
 	return comparison[any]{p.document, decoders, func(v any) any { return content(t, v) }, reflect.DeepEqual}
 }
@@ -102,6 +120,9 @@ func BenchmarkPage(b *testing.B) {
 func BenchmarkRetained(b *testing.B) {
 	for _, p := range pages {
 		for _, d := range p.comparison(b).decoders {
+			if d.name != "ours" && !strings.HasSuffix(d.name, "-direct") {
+				continue // what a program retains of net/http is the same
+			}
 			b.Run(p.name+"/"+d.name, func(b *testing.B) {
 				retained := func(part func(any) any) float64 {
 					keep := make([]any, 100)

@@ -2,7 +2,6 @@ package compare
 
 import (
 	"bufio"
-	"encoding/json"
 	"fmt"
 	"io"
 	"net"
@@ -24,6 +23,8 @@ const (
 	serving  = "LABHEALTH_COMPARE_SERVE"
 	apiKey   = "sk_test_0123456789"
 	maxUsers = 500 // per page
+
+	plainTimeout = 30 * time.Second // that of this module for a GET
 )
 
 // serve responds with orders and users until its input ends. It prints its base URL.
@@ -91,13 +92,13 @@ func clients(b *testing.B, baseURL string) (*labhealth.Client, *http.Client) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	plainClient := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 64}, Timeout: 30 * time.Second}
+	plainClient := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 64}, Timeout: plainTimeout}
 	b.Cleanup(func() { client.CloseIdleConnections(); plainClient.CloseIdleConnections() })
 	return client, plainClient
 }
 
-// get makes a call with net/http and encoding/json.
-func get(c *http.Client, url string, v any) error {
+// get makes a call with net/http.
+func get(c *http.Client, url string, v any, unmarshal func([]byte, any) error) error {
 	req, err := http.NewRequest(http.MethodGet, url, nil)
 	if err != nil {
 		return err
@@ -116,5 +117,5 @@ func get(c *http.Client, url string, v any) error {
 	if err != nil {
 		return err
 	}
-	return json.Unmarshal(body, v)
+	return unmarshal(body, v)
 }

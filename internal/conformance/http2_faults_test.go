@@ -212,7 +212,8 @@ func TestRefusedForever(t *testing.T) {
 }
 
 // A server sends GOAWAY before it has received a request, and then processes one or closes. How far
-// the client gets depends on timing.
+// the client gets depends on timing: each of three attempts may ask for four connections, and
+// net/http may have begun to dial for the fifth request, which ends the attempt.
 func TestImmediateGoAway(t *testing.T) {
 	for _, closes := range []bool{false, true} {
 		for _, call := range faultCalls {
@@ -225,7 +226,7 @@ func TestImmediateGoAway(t *testing.T) {
 			err := call.do(t, faultClient(t, srv.url, h2Transport(t)))
 			commits, outcome := srv.commits.Load(), labhealth.OutcomeOf(err)
 			t.Logf("closes %v, %s: %d connections, %d done: %v", closes, call.method, srv.conns.Load(), commits, err)
-			if commits > 9 || (commits > 1 && call.method != "GET") || (commits > 0 && outcome == notSent) || outcome == applied || srv.conns.Load() > 12 {
+			if commits > 9 || (commits > 1 && call.method != "GET") || (commits > 0 && outcome == notSent) || outcome == applied || srv.conns.Load() > 3*5 {
 				t.Error("that is too much")
 			}
 		}
