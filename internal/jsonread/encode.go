@@ -207,12 +207,18 @@ func appendText(out []byte, s string) ([]byte, error) {
 
 // isPlain reports whether s has only ASCII that encoding/json does not escape.
 func isPlain(s string) bool {
-	found, last := uint64(0), [8]byte([]byte("        "))
-	for ; len(s) > len(last); s = s[len(last):] {
+	found, last := uint64(0), uint64(' '*lowBits)
+	if n := len(s) - 8; n >= 0 {
+		last = binary.LittleEndian.Uint64(bytesOf(s[n:]))
+	} else {
+		for i := range len(s) {
+			last = last<<8 | uint64(s[i])
+		}
+	}
+	for ; len(s) > 8; s = s[8:] {
 		found |= escaped(binary.LittleEndian.Uint64(bytesOf(s)))
 	}
-	copy(last[:], s)
-	return found|escaped(binary.LittleEndian.Uint64(last[:])) == 0
+	return found|escaped(last) == 0
 }
 
 // escaped returns high bits if one of eight bytes is not plain ASCII.

@@ -230,8 +230,10 @@ func (m *merger) pass(p *encodingPlan, v place, w *progress) (next *encodedField
 			}
 		case f.class == stringClass:
 			end = m.textEnd(data, value, *at[string](now))
-		case f.class > stringClass:
-			end = m.scalarEnd(f.to, value, now)
+		case f.class > stringClass && data[value] != 'n':
+			if m.i = value; m.simple(f.to, now, data[value]) == same {
+				end = m.i
+			}
 		}
 		if end == 0 {
 			next, value = f, skipSpace(data, value)
@@ -285,21 +287,6 @@ func intEnd(data []byte, i int, now int64) int {
 		return 0
 	}
 	return i
-}
-
-// scalarEnd returns where the value at i ends, if it is that at now, and 0 otherwise or if it is
-// null.
-func (m *merger) scalarEnd(s *shape, i int, now place) int {
-	next := m.data[i]
-	if s.class == intClass {
-		if end := intEnd(m.data, i, s.int(now)); end != 0 {
-			return end
-		}
-	}
-	if m.i = i; next != 'n' && m.simple(s, now, next) == same {
-		return m.i
-	}
-	return 0
 }
 
 // remove leaves out the field that ends here, and one of the commas around it. The field before it
@@ -576,6 +563,12 @@ func (m *merger) elements(elem *shape, l *list, wrapped bool) (match, error) {
 // simple compares the value at v, which has no parts of its own. Null is as zero. The result is
 // unknown for others, and for what does not fit.
 func (m *merger) simple(s *shape, v place, next byte) match {
+	if s.class == intClass {
+		if end := intEnd(m.data, m.i, s.int(v)); end != 0 {
+			m.i = end
+			return same
+		}
+	}
 	switch {
 	case s.class > boolClass:
 		return m.scalar(s, v)
@@ -587,7 +580,10 @@ func (m *merger) simple(s *shape, v place, next byte) match {
 		}
 		return matchIf(string(m.scanner.string()) == now)
 	case s.class == boolClass && (next == 't' || next == 'f'):
-		m.skip()
+		m.i += len("true")
+		if next == 'f' {
+			m.i++
+		}
 		return matchIf(*at[bool](v) == (next == 't'))
 	case s.compare != nil && next == '"':
 		return s.compare(m.scanner.string(), v)
