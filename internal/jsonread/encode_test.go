@@ -9,6 +9,7 @@ import (
 	"sync"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"github.com/google/uuid"
 )
@@ -243,6 +244,23 @@ func TestMarshalPlain(t *testing.T) {
 	}
 	if b, err := MarshalPlain(v); err != nil || string(b) != `{"id":1,"name":null,"maker":{"city":"S"}}` {
 		t.Errorf("%s, %v", b, err)
+	}
+}
+
+// TestAppendString compares each byte at each place of short and longer strings with encoding/json.
+func TestAppendString(t *testing.T) {
+	for length := range 26 {
+		for at := range length {
+			for b := range 256 {
+				text := []byte(strings.Repeat("a", length))
+				text[at] = byte(b)
+				want, _ := json.Marshal(string(text))
+				got, ok := AppendString(nil, string(text))
+				if string(got) != string(want) || ok != utf8.Valid(text) {
+					t.Fatalf("%q is written as %s (valid: %v), want %s", text, got, ok, want)
+				}
+			}
+		}
 	}
 }
 
