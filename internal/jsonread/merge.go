@@ -230,10 +230,8 @@ func (m *merger) pass(p *encodingPlan, v place, w *progress) (next *encodedField
 			}
 		case f.class == stringClass:
 			end = m.textEnd(data, value, *at[string](now))
-		case f.class > stringClass && data[value] != 'n':
-			if m.i = value; m.simple(f.to, now, data[value]) == same {
-				end = m.i
-			}
+		case f.class > stringClass:
+			end = m.scalarEnd(f.to, value, now)
 		}
 		if end == 0 {
 			next, value = f, skipSpace(data, value)
@@ -287,6 +285,16 @@ func intEnd(data []byte, i int, now int64) int {
 		return 0
 	}
 	return i
+}
+
+// scalarEnd returns where the value at i ends, if it is that at now, and 0 otherwise or if it is
+// null.
+func (m *merger) scalarEnd(s *shape, i int, now place) int {
+	next := m.data[i]
+	if m.i = i; next != 'n' && m.simple(s, now, next) == same {
+		return m.i
+	}
+	return 0
 }
 
 // remove leaves out the field that ends here, and one of the commas around it. The field before it
