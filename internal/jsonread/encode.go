@@ -211,7 +211,7 @@ func isPlain(s string) bool {
 	if n := len(s) - 8; n >= 0 {
 		last = binary.LittleEndian.Uint64(bytesOf(s[n:]))
 	} else {
-		for i := range len(s) {
+		for i := range len(s) { // a copy could only be read again after a delay
 			last = last<<8 | uint64(s[i])
 		}
 	}

@@ -291,6 +291,11 @@ func intEnd(data []byte, i int, now int64) int {
 // null.
 func (m *merger) scalarEnd(s *shape, i int, now place) int {
 	next := m.data[i]
+	if s.class == intClass {
+		if end := intEnd(m.data, i, s.int(now)); end != 0 {
+			return end
+		}
+	}
 	if m.i = i; next != 'n' && m.simple(s, now, next) == same {
 		return m.i
 	}
@@ -571,12 +576,6 @@ func (m *merger) elements(elem *shape, l *list, wrapped bool) (match, error) {
 // simple compares the value at v, which has no parts of its own. Null is as zero. The result is
 // unknown for others, and for what does not fit.
 func (m *merger) simple(s *shape, v place, next byte) match {
-	if s.class == intClass {
-		if end := intEnd(m.data, m.i, s.int(v)); end != 0 {
-			m.i = end
-			return same
-		}
-	}
 	switch {
 	case s.class > boolClass:
 		return m.scalar(s, v)
