@@ -694,19 +694,31 @@ func sources(original, now reflect.Value) []int {
 	for ; tail < min(m, n)-head && equal(original.Index(m-1-tail), now.Index(n-1-tail)); tail++ {
 		from[n-1-tail] = m - 1 - tail
 	}
-	if elem := now.Type().Elem(); isObject(elem) || !elem.Comparable() {
+	elem := now.Type().Elem()
+	if elem.Kind() == reflect.Pointer { // they are others, but may point to the same
+		elem = elem.Elem()
+	}
+	if isObject(elem) || !elem.Comparable() {
 		return from
 	}
 	indexes := map[any][]int{}
 	for j := head; j < m-tail; j++ {
-		e := original.Index(j).Interface()
+		e := valueOf(original.Index(j))
 		indexes[e] = append(indexes[e], j)
 	}
 	for i := head; i < n-tail; i++ {
-		e := now.Index(i).Interface()
+		e := valueOf(now.Index(i))
 		if found := indexes[e]; len(found) > 0 {
 			from[i], indexes[e] = found[0], found[1:]
 		}
 	}
 	return from
+}
+
+// valueOf returns the value that v has or points to, nil for a nil pointer.
+func valueOf(v reflect.Value) any {
+	if v = reflect.Indirect(v); !v.IsValid() {
+		return nil
+	}
+	return v.Interface()
 }
