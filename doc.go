@@ -198,7 +198,7 @@
 // [RawObject.Malformed] names it, and [RawObject.RawJSON] has its JSON. Encoding a decoded value as
 // JSON writes every received field, with your changes. Of a changed field that was received more
 // than once, the last one remains. Elements of a changed list of numbers, strings or IDs are known
-// by their value: one that is zero may be written as another that was received as null or malformed.
+// by their value: a zero may be written as another element that was received as null or malformed.
 //
 // # Errors and outcomes
 //
