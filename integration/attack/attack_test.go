@@ -15,7 +15,6 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -23,6 +22,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/labhealth/labhealth-go"
+	"github.com/labhealth/labhealth-go/integration/internal/cputime"
 )
 
 func TestMain(m *testing.M) {
@@ -211,7 +211,7 @@ func run(t *testing.T, from uint64, limit int64, end time.Time) {
 	if os.Getenv("LABHEALTH_ATTACK_FIRST") != "" {
 		most = 1
 	}
-	start, before := time.Now(), processorTime()
+	start, before := time.Now(), cputime.Now()
 	t.Run("workers", func(t *testing.T) {
 		for i := range runtime.GOMAXPROCS(0) {
 			t.Run(strconv.Itoa(i), func(t *testing.T) {
@@ -235,16 +235,7 @@ func run(t *testing.T, from uint64, limit int64, end time.Time) {
 	})
 	took := time.Since(start)
 	t.Logf("from seed %d, %v:\n%v%.0f calls per minute, %.0f per minute of a processor", from, took.Round(time.Millisecond), total,
-		float64(total.calls)/took.Minutes(), float64(total.calls)/(processorTime()-before).Minutes())
-}
-
-// processorTime returns the processor time of the process so far.
-func processorTime() time.Duration {
-	var u syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
-		return 0
-	}
-	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+		float64(total.calls)/took.Minutes(), float64(total.calls)/(cputime.Now()-before).Minutes())
 }
 
 // replay runs a schedule, and prints what happens.

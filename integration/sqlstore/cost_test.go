@@ -7,10 +7,10 @@ import (
 	"os"
 	"strconv"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
+	"github.com/labhealth/labhealth-go/integration/internal/cputime"
 	"github.com/labhealth/labhealth-go/webhooks"
 	"github.com/labhealth/labhealth-go/webhooks/sqlstore"
 )
@@ -82,12 +82,12 @@ func measureCost(t *testing.T, d database) {
 		for range c.in {
 			batches = append(batches, take(c.atOnce))
 		}
-		client, server := ownTime(t), serverTime(t, d, db)
+		client, server := cputime.Now(), serverTime(t, d, db)
 		for _, all := range batches {
 			c.process(all)
 		}
 		n := time.Duration(c.in * c.atOnce)
-		client, server = (ownTime(t)-client)/n, (serverTime(t, d, db)-server)/n
+		client, server = (cputime.Now()-client)/n, (serverTime(t, d, db)-server)/n
 		t.Logf("%-52s %8v per delivery, %8v of the program and %8v of the server", c.name, client+server, client, server)
 	}
 	var size float64
@@ -96,15 +96,6 @@ func measureCost(t *testing.T, d database) {
 		t.Fatal(err)
 	}
 	t.Logf("%.1f bytes per sample, with the index", size/float64(count(t, db, "labhealth_samples")))
-}
-
-// ownTime returns the processor time of this process.
-func ownTime(t *testing.T) time.Duration {
-	var u syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
-		t.Fatal(err)
-	}
-	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
 // serverTime returns the processor time of the sessions of a test.

@@ -14,10 +14,11 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/labhealth/labhealth-go/integration/internal/cputime"
 )
 
 // failedSeeds have failed before, and are always run. Add a seed when a schedule fails, in the
@@ -203,7 +204,7 @@ func TestPart(t *testing.T) {
 	if _, err := template(); err != nil {
 		t.Fatal(err)
 	}
-	r, start, before := newResults(), time.Now(), processorTime()
+	r, start, before := newResults(), time.Now(), cputime.Now()
 	for i, seed := range p.Listed {
 		if uint64(i)%p.Of == p.Index {
 			p.runSeed(t, seed, r)
@@ -215,7 +216,7 @@ func TestPart(t *testing.T) {
 		}
 		p.runSeed(t, seed, r)
 	}
-	r.Processor = processorTime() - before
+	r.Processor = cputime.Now() - before
 	encoded, err := json.Marshal(r)
 	if err == nil {
 		err = os.WriteFile(os.Getenv(resultVariable), encoded, 0o600)
@@ -250,15 +251,6 @@ func (p *part) runSeed(t *testing.T, seed uint64, r *results) {
 			r.Histories[seed][w.history.hash()]++
 		}
 	}
-}
-
-// processorTime returns the time of the processor that this process has used.
-func processorTime() time.Duration {
-	var usage syscall.Rusage
-	if syscall.Getrusage(syscall.RUSAGE_SELF, &usage) != nil {
-		return 0
-	}
-	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
 }
 
 // TestReplay reports how often the history of a seed is the same:
