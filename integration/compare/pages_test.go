@@ -120,8 +120,8 @@ func BenchmarkPage(b *testing.B) {
 func BenchmarkRetained(b *testing.B) {
 	for _, p := range pages {
 		for _, d := range p.comparison(b).decoders {
-			if d.name != "ours" && !strings.HasSuffix(d.name, "-direct") {
-				continue // what a program retains of net/http is the same
+			if !strings.HasSuffix(d.name, "-direct") {
+				continue // what a program retains of a call is the same
 			}
 			b.Run(p.name+"/"+d.name, func(b *testing.B) {
 				retained := func(part func(any) any) float64 {
