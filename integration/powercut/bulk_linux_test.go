@@ -284,6 +284,7 @@ func (w *bulkWorld) attempt(attempt int, kill, wasKilled bool) (done bool) {
 		return false
 	}
 	last := w.lastLine(p, held)
+	w.disk.CutAfter(0) // or what follows here is cut
 	if !w.disk.IsOn() {
 		image := w.disk.Off()
 		w.end(p)
