@@ -122,6 +122,10 @@ func h2Transport(t testing.TB) *http.Transport {
 	return transport
 }
 
+// mostConnections is how many connections a call can dial: each of three attempts may ask for four,
+// and net/http may have begun to dial for the fifth request, which ends the attempt.
+const mostConnections = 3 * 5
+
 // Frames of HTTP/2 can say that a request was not processed. In this test that is false.
 func TestFaultsOfHTTP2(t *testing.T) {
 	refuse := func(s h2Stream) { s.reset(h2RefusedStream) }
@@ -164,7 +168,7 @@ func TestFaultsOfHTTP2(t *testing.T) {
 				if got != want {
 					t.Errorf("%v, want %v: %v", got, want, err)
 				}
-				if n := srv.conns.Load(); n > 9 {
+				if n := srv.conns.Load(); n > mostConnections {
 					t.Errorf("%d connections", n)
 				}
 				if errors.Is(err, context.Canceled) {
@@ -212,8 +216,7 @@ func TestRefusedForever(t *testing.T) {
 }
 
 // A server sends GOAWAY before it has received a request, and then processes one or closes. How far
-// the client gets depends on timing: each of three attempts may ask for four connections, and
-// net/http may have begun to dial for the fifth request, which ends the attempt.
+// the client gets depends on timing.
 func TestImmediateGoAway(t *testing.T) {
 	for _, closes := range []bool{false, true} {
 		for _, call := range faultCalls {
@@ -226,7 +229,7 @@ func TestImmediateGoAway(t *testing.T) {
 			err := call.do(t, faultClient(t, srv.url, h2Transport(t)))
 			commits, outcome := srv.commits.Load(), labhealth.OutcomeOf(err)
 			t.Logf("closes %v, %s: %d connections, %d done: %v", closes, call.method, srv.conns.Load(), commits, err)
-			if commits > 9 || (commits > 1 && call.method != "GET") || (commits > 0 && outcome == notSent) || outcome == applied || srv.conns.Load() > 3*5 {
+			if commits > 9 || (commits > 1 && call.method != "GET") || (commits > 0 && outcome == notSent) || outcome == applied || srv.conns.Load() > mostConnections {
 				t.Error("that is too much")
 			}
 		}
