@@ -137,13 +137,18 @@ func failingOver(first, second http.RoundTripper) roundTripper {
 // late waits for what goes on after an http.RoundTripper has returned.
 var late sync.WaitGroup
 
-// copies yields n copies of a request whose body can be read.
+// copies yields n copies of a request whose body, if it has one, can be read.
 func copies(r *http.Request, n int) func(func(*http.Request) bool) {
-	body, _ := io.ReadAll(r.Body)
+	var body []byte
+	if r.Body != nil {
+		body, _ = io.ReadAll(r.Body)
+	}
 	return func(yield func(*http.Request) bool) {
 		for range n {
 			c := r.Clone(r.Context())
-			c.Body = io.NopCloser(bytes.NewReader(body))
+			if r.Body != nil {
+				c.Body = io.NopCloser(bytes.NewReader(body))
+			}
 			if !yield(c) {
 				return
 			}
@@ -231,6 +236,63 @@ func TestWrappedTransports(t *testing.T) {
 				}
 				mu.Unlock()
 			}
+		}
+	}
+}
+
+// A transport sends a write on two connections at once, and neither has started when both are
+// ready. The server gets one of them, or none.
+func TestTwoReadyConnections(t *testing.T) {
+	for _, kind := range writeCalls {
+		srv := startFaults(t, false, -1, respond(200, faultResponse))
+		client := faultClient(t, srv.URL, roundTripper(func(r *http.Request) (*http.Response, error) {
+			var waiting atomic.Int64
+			both := make(chan struct{})
+			ctx := httptrace.WithClientTrace(r.Context(), &httptrace.ClientTrace{WroteHeaderField: func(name string, _ []string) {
+				if name == "Host" && waiting.Add(1) == 2 {
+					close(both)
+				}
+				select {
+				case <-both:
+				case <-r.Context().Done():
+				}
+			}})
+			var wg sync.WaitGroup
+			for c := range copies(r.WithContext(ctx), 2) {
+				wg.Go(func() {
+					if resp, err := srv.Client().Transport.RoundTrip(c); err == nil {
+						resp.Body.Close()
+					}
+				})
+			}
+			wg.Wait()
+			return nil, errors.New("the responses are lost")
+		}))
+		err := kind.call(t.Context(), client)
+		if done := srv.commits.Load(); done > 1 || labhealth.OutcomeOf(err) != unknown {
+			t.Errorf("%s: %d done: %v", kind.name, done, err)
+		}
+	}
+}
+
+// A transport that dials without end is stopped.
+func TestEndlessDials(t *testing.T) {
+	for _, call := range faultCalls {
+		var dials atomic.Int64
+		inner := &http.Transport{DialContext: func(context.Context, string, string) (net.Conn, error) {
+			dials.Add(1)
+			return nil, errors.New("there is no route")
+		}}
+		err := call.do(t, faultClient(t, "http://127.0.0.1", roundTripper(func(r *http.Request) (resp *http.Response, err error) {
+			for r := range copies(r, 100) {
+				if resp, err = inner.RoundTrip(r); err == nil {
+					return resp, nil
+				}
+			}
+			return nil, err
+		})))
+		if n := dials.Load(); n > mostConnections || labhealth.OutcomeOf(err) == applied {
+			t.Errorf("%s: %d dials, want at most %d: %v", call.method, n, mostConnections, err)
 		}
 	}
 }
