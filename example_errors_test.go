@@ -111,7 +111,8 @@ func ExampleOutcomeOf() {
 		case outcome == labhealth.OutcomeUnknown:
 			fmt.Println("look for the sample ID before importing again:", err)
 		case outcome == labhealth.OutcomeRejected && errors.As(err, &apiErr):
-			fmt.Println("rejected:", apiErr.Message()) // may quote the patient: show it, do not log it
+			fmt.Println(err)
+			fmt.Println("the service says:", apiErr.Message()) // may quote the patient: show it, do not log it
 		default:
 			fmt.Println(err) // not sent: a *ValidationError, or a *TransportError if the service is unreachable
 		}
@@ -123,12 +124,17 @@ func ExampleOutcomeOf() {
 	}
 	importOrder()
 	importOrder()
-	importOrder() // a duplicate sample ID
+	duplicate := labhealthtest.FaultResponse(http.StatusBadRequest, `{"detail":"An order with this sample_id already exists"}`)
+	if err := srv.FailBefore("POST /v3/order/import", 1, duplicate); err != nil { // as the service, but without a random request ID
+		log.Fatal(err)
+	}
+	importOrder()
 	order.SampleID = ""
 	importOrder()
 	// Output:
 	// look for the sample ID before importing again: labhealth: POST /v3/order/import: 502 Bad Gateway: outcome unknown (the response is HTML: a proxy sent it, or the base URL is wrong; check whether it took effect before you repeat it)
 	// imported: <nil>
-	// rejected: An order with this sample_id already exists
+	// labhealth: POST /v3/order/import: 400 Bad Request: rejected (an order with this sample ID exists: find it with Orders.All)
+	// the service says: An order with this sample_id already exists
 	// labhealth: POST /v3/order/import: not sent: body.sample_id is required
 }
